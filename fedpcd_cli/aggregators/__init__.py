@@ -1,0 +1,1 @@
+"""The contract that every aggregation rule fulfills."""

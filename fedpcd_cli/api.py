@@ -1,0 +1,61 @@
+"""All that a plug-in imports. Importing it loads no torch.
+
+Names here keep their meaning within a minor version of fedpcd; everything else may move.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fedpcd_cli.aggregators.base import Aggregator, Needs, ServerContext, State
+from fedpcd_cli.components import Component, Param, ParameterError, Problem
+from fedpcd_cli.data.dataset import Dataset, DatasetSource, LoadContext
+from fedpcd_cli.data.partition import Dealing, PartitionScheme, Pool
+from fedpcd_cli.errors import DataError, FedPCDError, PluginError, UsageError
+from fedpcd_cli.hookspecs import hookimpl
+from fedpcd_cli.models.base import ModelSpec
+from fedpcd_cli.rounds.aggregation import Aggregation
+from fedpcd_cli.rounds.cohort import Cohort
+from fedpcd_cli.rounds.layout import ParameterLayout, ParameterSlot
+
+if TYPE_CHECKING:
+    from fedpcd_cli.models.dropout import Dropout
+
+__all__ = [
+    "Aggregation",
+    "Aggregator",
+    "Cohort",
+    "Component",
+    "DataError",
+    "Dataset",
+    "DatasetSource",
+    "Dealing",
+    "Dropout",
+    "FedPCDError",
+    "LoadContext",
+    "ModelSpec",
+    "Needs",
+    "Param",
+    "ParameterError",
+    "ParameterLayout",
+    "ParameterSlot",
+    "PartitionScheme",
+    "PluginError",
+    "Pool",
+    "Problem",
+    "ServerContext",
+    "State",
+    "UsageError",
+    "hookimpl",
+]
+
+_LAZY = {"Dropout": "fedpcd_cli.models.dropout"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the names that need torch only when they are used."""
+    if name in _LAZY:
+        import importlib
+
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""Datasets, how they are dealt to clients, and the federation that results."""

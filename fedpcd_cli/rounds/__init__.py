@@ -1,0 +1,1 @@
+"""Frozen data that flows through one round; no behavior, no torch at import."""

@@ -1,0 +1,1 @@
+"""The ten published rules that FedPCD is compared with."""
