@@ -1,0 +1,83 @@
+"""The server's side of a round: check the updates, aggregate, step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from fedpcd_cli.aggregators.base import Aggregator, State
+from fedpcd_cli.errors import DivergedError, PluginError
+from fedpcd_cli.rounds.aggregation import Aggregation
+from fedpcd_cli.rounds.cohort import Cohort
+from fedpcd_cli.rounds.record import Exclusion
+
+
+@dataclass(frozen=True, eq=False)
+class ServerStep:
+    """Result of one server step.
+
+    Attributes:
+        aggregation: What the rule returned.
+        state: The rule's state for the next round.
+        direction_norm: ||d||.
+    """
+
+    aggregation: Aggregation
+    state: State
+    direction_norm: float
+
+
+def broken_update(update: torch.Tensor, layout_names: list[tuple[str, slice]]) -> str | None:
+    """Return why an update, `[P]`, can't be used (naming the first bad tensor), or None if it is finite."""
+    if bool(torch.isfinite(update).all()):
+        return None
+    for name, span in layout_names:
+        part = update[span]
+        if not bool(torch.isfinite(part).all()):
+            what = "NaN" if bool(torch.isnan(part).any()) else "Inf"
+            return f"update has {what} in {name}"
+    return "update is not finite"
+
+
+def aggregate_and_step(
+    aggregator: Aggregator, cohort: Cohort, state: State, params: torch.Tensor
+) -> ServerStep:
+    """Aggregate one cohort and step w_{t+1} = w_t - server_lr * local_lr * d, in place in `params`.
+
+    Raises:
+        DivergedError: The direction is not finite; `params` are left as they were.
+        PluginError: The rule returned a direction of the wrong shape or kind.
+    """
+    aggregation, next_state = aggregator.aggregate(cohort, state)
+    direction = aggregation.direction
+    if not isinstance(direction, torch.Tensor) or direction.shape != params.shape:
+        found = tuple(direction.shape) if isinstance(direction, torch.Tensor) else type(direction).__name__
+        raise PluginError(
+            f"aggregator '{aggregator.name}' must return a direction of shape [{params.numel()}]; found {found}."
+        )
+    norm = float(torch.linalg.vector_norm(direction))
+    if not math.isfinite(norm):
+        raise DivergedError(
+            f"round {cohort.round_index}: the direction of '{aggregator.name}' is not finite.",
+            hint="Use a smaller local.lr or server.lr.",
+        )
+    params.add_(direction.to(params.dtype), alpha=-cohort.server_lr * cohort.local_lr)
+    return ServerStep(aggregation, next_state, norm)
+
+
+def average_buffers(rows: torch.Tensor, n_examples: np.ndarray) -> torch.Tensor:
+    """Return the example-weighted mean of the clients' buffers, `[m, B]` to `[B]`."""
+    weights = torch.as_tensor(n_examples / n_examples.sum(), dtype=rows.dtype, device=rows.device)
+    return weights @ rows
+
+
+def all_excluded_error(round_index: int, excluded: list[Exclusion]) -> DivergedError:
+    """Return the error of a round in which no client was left."""
+    named = "; ".join(f"client {e.client_id}: {e.reason}" for e in excluded)
+    return DivergedError(
+        f"round {round_index}: no client of the cohort sent a usable update ({named}).",
+        hint="Use a smaller local.lr; everything up to the round before is saved.",
+    )
