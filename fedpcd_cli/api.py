@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from fedpcd_cli.aggregators.base import Aggregator, Needs, ServerContext, State
 from fedpcd_cli.components import Component, Param, ParameterError, Problem
+from fedpcd_cli.data.assemble import array_digest, assemble_dataset
+from fedpcd_cli.data.cache import cached_arrays
 from fedpcd_cli.data.dataset import Dataset, DatasetSource, LoadContext
 from fedpcd_cli.data.partition import Dealing, PartitionScheme, Pool
 from fedpcd_cli.errors import DataError, FedPCDError, PluginError, UsageError
@@ -46,6 +48,9 @@ __all__ = [
     "ServerContext",
     "State",
     "UsageError",
+    "array_digest",
+    "assemble_dataset",
+    "cached_arrays",
     "hookimpl",
 ]
 

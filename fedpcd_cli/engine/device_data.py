@@ -56,9 +56,7 @@ class DeviceData:
             images_last: Lay images out channels-last: the same numbers in an order on which pooling and
                 convolution are far faster.
         """
-        inputs = self.transform(
-            self.inputs[indices], generator=augmentation, training=augmentation is not None
-        )
+        inputs = self.transform(self.inputs[indices], generator=augmentation, training=augmentation is not None)
         if images_last and inputs.dim() == 4:
             inputs = inputs.contiguous(memory_format=torch.channels_last)
         return inputs

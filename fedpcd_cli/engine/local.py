@@ -102,9 +102,7 @@ class LocalTrainer:
             inputs = self._inputs(batch, augmentation)
             targets = self._data.targets[batch]
             if personal is not None:
-                personal_momentum = self._personal_step(
-                    inputs, targets, personal, params, lr, personal_momentum
-                )
+                personal_momentum = self._personal_step(inputs, targets, personal, params, lr, personal_momentum)
                 self._model.bind(flat)
             loss, gradients = self._gradients(inputs, targets)
             momentum = self._step(gradients, lr, momentum)

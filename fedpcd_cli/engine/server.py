@@ -42,9 +42,7 @@ def broken_update(update: torch.Tensor, layout_names: list[tuple[str, slice]]) -
     return "update is not finite"
 
 
-def aggregate_and_step(
-    aggregator: Aggregator, cohort: Cohort, state: State, params: torch.Tensor
-) -> ServerStep:
+def aggregate_and_step(aggregator: Aggregator, cohort: Cohort, state: State, params: torch.Tensor) -> ServerStep:
     """Aggregate one cohort and step w_{t+1} = w_t - server_lr * local_lr * d, in place in `params`.
 
     Raises:

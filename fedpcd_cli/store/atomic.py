@@ -13,6 +13,15 @@ from pathlib import Path
 from fedpcd_cli.errors import StoreError
 
 
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+_UMASK = _umask()
+
+
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
     """Turn an operating system's refusal into one line that names the file."""
@@ -25,8 +34,11 @@ def storage_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object], *, durable: bool = True) -> None:
     """Let `write` fill a temporary file beside `path`, flush it to disk and rename it to `path`.
+
+    Args:
+        durable: Flush to disk, so that the file also outlives a power failure, not only a killed process.
 
     Raises:
         StoreError: The file can't be written.
@@ -38,11 +50,13 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         temporary = Path(name)
         try:
             write(temporary)
-            with temporary.open("rb+") as file:
-                os.fsync(file.fileno())
-            temporary.chmod(0o666 & ~_umask())
+            if durable:
+                with temporary.open("rb+") as file:
+                    os.fsync(file.fileno())
+            temporary.chmod(0o666 & ~_UMASK)
             temporary.replace(path)
-            sync_folder(path.parent)
+            if durable:
+                sync_folder(path.parent)
         except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink()
@@ -69,9 +83,3 @@ def file_digest(path: Path) -> str:
     """Return the SHA-256 (hex) of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

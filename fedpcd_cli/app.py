@@ -1,0 +1,66 @@
+"""The `fedpcd` command. Importing this module loads no torch."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from fedpcd_cli import __version__
+from fedpcd_cli.commands.config import config
+from fedpcd_cli.commands.data import data
+from fedpcd_cli.commands.plugins import plugins
+from fedpcd_cli.commands.recipes import recipes_app
+from fedpcd_cli.commands.report import report
+from fedpcd_cli.commands.train import train
+from fedpcd_cli.commands.validate import validate
+from fedpcd_cli.errors import ExitCode, FedPCDError
+
+EPILOG = (
+    "Exit codes: 0 fine, 1 the run failed, 2 usage or recipe, 3 diverged (non-finite numbers), 4 plug-in, "
+    "130 interrupted."
+)
+
+app = typer.Typer(
+    name="fedpcd",
+    help="Fair federated learning experiments: FedPCD and the rules it is compared with.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (train, report, data, config, validate, plugins):
+    app.command()(command)
+app.add_typer(recipes_app, name="recipes")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fedpcd {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+    ),
+) -> None:
+    """Fair federated learning experiments: FedPCD and the rules it is compared with."""
+
+
+def main() -> None:
+    """Run the command line; errors that a user can act on are printed as text, with their exit code."""
+    try:
+        app()
+    except FedPCDError as error:
+        # Plain text: a recipe's brackets must not be read as markup, nor lines be wrapped in a log.
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(int(error.exit_code))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(int(ExitCode.INTERRUPTED))
+    except BrokenPipeError:
+        # The reader of our output went away, as `head` does.
+        sys.stderr.close()
+        sys.exit(int(ExitCode.OK))

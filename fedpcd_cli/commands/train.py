@@ -1,0 +1,121 @@
+"""`fedpcd train`: run a recipe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedpcd_cli.commands.options import FormatOption, QuietOption, SetOption
+from fedpcd_cli.views.formats import OutputFormat
+
+if TYPE_CHECKING:
+    from fedpcd_cli.data.federation import Federation
+    from fedpcd_cli.recipe.load import ResolvedRecipe
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of a shipped one.")],
+    overrides: SetOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Start again even if the run exists.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    quiet: QuietOption = False,
+    output_format: FormatOption = OutputFormat.TABLE,
+) -> None:
+    """Train one rule on one federation and print its fairness metrics.
+
+    The run lies in <output.root>/<recipe>/<rule>-s<seed>-<digest>; equal recipes share a directory, and a
+    finished one is shown, not run again.
+    """
+    from fedpcd_cli.commands.report import print_report
+    from fedpcd_cli.errors import UsageError
+    from fedpcd_cli.recipe.library import find_recipe
+    from fedpcd_cli.recipe.load import load_recipe
+    from fedpcd_cli.store.layout import run_directory
+    from fedpcd_cli.views.console import message_console
+
+    if force and resume:
+        raise UsageError("--force starts again and --resume goes on; give one of them.")
+    resolved = load_recipe(find_recipe(recipe), overrides or [])
+    plan = resolved.recipe
+    root = run_directory(plan.output.root, plan.name, plan.aggregator.name, plan.seed, resolved.digest)
+    messages = message_console(quiet=quiet)
+    if not force and _is_finished(root, resume=resume):
+        messages.print(f"Already finished; --force runs it again. It is in {root}", soft_wrap=True)
+        print_report([root], output_format)
+        return
+    _run(resolved, root, resume=resume, quiet=quiet)
+    messages.print(f"Run kept in {root}", soft_wrap=True)
+    print_report([root], output_format)
+    messages.print(f"Next: fedpcd report {root.parent}", soft_wrap=True)
+
+
+def _is_finished(root: Path, *, resume: bool) -> bool:
+    """Return whether the run is complete.
+
+    Raises:
+        UsageError: It is unfinished and neither --force nor --resume was given, or it is running now.
+    """
+    from fedpcd_cli.errors import StoreError, UsageError
+    from fedpcd_cli.store.status import RunState, read_status
+
+    if not (root / "status.json").exists():
+        if resume:
+            raise UsageError(f"There is no run to resume in {root}.", hint="Leave --resume out to start it.")
+        return False
+    try:
+        status = read_status(root / "status.json")
+    except StoreError as error:
+        raise UsageError(error.message, hint="Start again with --force.") from None
+    if status.state is RunState.FINISHED:
+        return True
+    if status.owner_is_alive:
+        raise UsageError(
+            f"{root} is being run by process {status.pid} on {status.host}.",
+            hint="Wait for it, or stop it first.",
+        )
+    if not resume:
+        raise UsageError(
+            f"{root} is unfinished: {status.round_index} of {status.n_rounds} rounds"
+            + (f" ({status.message})" if status.message else "")
+            + ".",
+            hint="Go on from its last checkpoint with --resume, or start again with --force.",
+        )
+    return False
+
+
+def _run(resolved: ResolvedRecipe, root: Path, *, resume: bool, quiet: bool) -> None:
+    from fedpcd_cli.recipe.document import to_yaml
+    from fedpcd_cli.views.console import message_console
+    from fedpcd_cli.views.live import LiveRun
+
+    plan = resolved.recipe
+    console = message_console(quiet=False)
+    federation = _load_data(resolved, quiet=quiet)
+    if not quiet and console.is_terminal:
+        with console.status("Loading PyTorch …"):
+            from fedpcd_cli.engine.run import execute
+    else:
+        from fedpcd_cli.engine.run import execute
+    with LiveRun(console, plan.aggregator.title or plan.aggregator.name, plan.rounds, quiet=quiet) as live:
+        execute(resolved, to_yaml(resolved.document), federation, root, live, resume=resume)
+
+
+def _load_data(resolved: ResolvedRecipe, *, quiet: bool) -> Federation:
+    from fedpcd_cli.data.cache import cache_dir
+    from fedpcd_cli.data.federation import build_federation
+    from fedpcd_cli.views.console import message_console
+
+    plan = resolved.recipe
+    console = message_console(quiet=quiet)
+    with console.status("Loading data …") as status:
+        federation = build_federation(
+            plan.data,
+            plan.effective_data_seed,
+            cache_dir=cache_dir(),
+            progress=lambda text: status.update(text),
+        )
+    for note in federation.dataset.notes + federation.partition.notes:
+        console.print(f"Note: {note}", soft_wrap=True)
+    return federation

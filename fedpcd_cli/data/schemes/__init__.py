@@ -1,0 +1,1 @@
+"""The built-in partition schemes, one per file."""
