@@ -43,7 +43,7 @@ class Dirichlet(PartitionScheme):
         counts, n_redrawn = fill(mixtures, sizes, supply, rng)
         share = n_redrawn / len(pool.targets)
         notes: tuple[str, ...] = ()
-        if share >= 0.001:
+        if share >= 0.01:
             notes = (f"dirichlet: {share:.1%} of the samples were drawn again because their class was used up",)
         return Dealing(indices=deal_counts(pool.targets, counts, rng), notes=notes)
 
