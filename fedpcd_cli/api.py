@@ -21,7 +21,11 @@ from fedpcd_cli.rounds.cohort import Cohort
 from fedpcd_cli.rounds.layout import ParameterLayout, ParameterSlot
 
 if TYPE_CHECKING:
+    from fedpcd_cli.linalg.combine import combine
+    from fedpcd_cli.linalg.gram import gram_matrix, inner_products
+    from fedpcd_cli.linalg.simplex import project_simplex
     from fedpcd_cli.models.dropout import Dropout
+    from fedpcd_cli.qp.simplex import SimplexSolution, minimum_norm
 
 __all__ = [
     "Aggregation",
@@ -46,15 +50,29 @@ __all__ = [
     "Pool",
     "Problem",
     "ServerContext",
+    "SimplexSolution",
     "State",
     "UsageError",
     "array_digest",
     "assemble_dataset",
     "cached_arrays",
+    "combine",
+    "gram_matrix",
     "hookimpl",
+    "inner_products",
+    "minimum_norm",
+    "project_simplex",
 ]
 
-_LAZY = {"Dropout": "fedpcd_cli.models.dropout"}
+_LAZY = {
+    "Dropout": "fedpcd_cli.models.dropout",
+    "SimplexSolution": "fedpcd_cli.qp.simplex",
+    "combine": "fedpcd_cli.linalg.combine",
+    "gram_matrix": "fedpcd_cli.linalg.gram",
+    "inner_products": "fedpcd_cli.linalg.gram",
+    "minimum_norm": "fedpcd_cli.qp.simplex",
+    "project_simplex": "fedpcd_cli.linalg.simplex",
+}
 
 
 def __getattr__(name: str) -> Any:
