@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -34,7 +35,7 @@ def data():
     return DeviceData(
         inputs=torch.randn(40, 5, generator=rng, dtype=torch.float64),
         targets=torch.randint(3, (40,), generator=rng),
-        train_indices=tuple(torch.arange(a, b) for a, b in zip(bounds, bounds[1:], strict=False)),
+        train_indices=tuple(torch.arange(a, b) for a, b in pairwise(bounds)),
         test_indices=torch.arange(20, 40),
         test_counts=np.array([4, 0, 16]),
         transform=lambda batch, *, generator, training: batch,

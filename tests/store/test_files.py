@@ -76,7 +76,7 @@ def test_status_round_trip_and_liveness(tmp_path):
 
 
 def test_status_errors_say_what_to_do(tmp_path):
-    with pytest.raises(StoreError, match="is not a run: it has no status.json"):
+    with pytest.raises(StoreError, match=r"is not a run: it has no status\.json"):
         read_status(tmp_path / "status.json")
     (tmp_path / "status.json").write_text('{"format_version": 99}')
     with pytest.raises(StoreError, match="run format 99 is newer"):
