@@ -1,0 +1,76 @@
+"""Solve a half-space program: check, scale, call a backend, finish, verify."""
+
+from __future__ import annotations
+
+import time
+from types import ModuleType
+
+import numpy as np
+
+from fedpcd_cli.errors import UsageError, did_you_mean
+from fedpcd_cli.qp import cvxpy_backend, daqp_backend
+from fedpcd_cli.qp.finish import finish
+from fedpcd_cli.qp.infeasible import farkas_certificate
+from fedpcd_cli.qp.problem import HalfspaceProgram
+from fedpcd_cli.qp.scaling import UnitProgram
+from fedpcd_cli.qp.solution import Residuals, Solution, SolveStatus
+
+_BACKENDS: dict[str, ModuleType] = {backend.NAME: backend for backend in (daqp_backend, cvxpy_backend)}
+_SATISFIED = 1e-12
+
+
+def solve(program: HalfspaceProgram, solver: str = "daqp") -> Solution:
+    """Return the multipliers of a program, always with a status and its residuals.
+
+    A reference that satisfies every constraint is returned without a solve. Otherwise the multipliers come from
+    the backend; those of `daqp` are finished to full float64 accuracy on the Gram matrix, those of `cvxpy` are
+    left as they are, as an independent check. A program without solution comes back as `INFEASIBLE` with its
+    Farkas certificate; one that could be neither solved nor refuted as `INACCURATE`.
+
+    Raises:
+        UsageError: There is no such solver.
+    """
+    if solver not in _BACKENDS:
+        raise UsageError(f"Unknown solver '{solver}'.{did_you_mean(solver, _BACKENDS)}")
+    backend = _BACKENDS[solver]
+    started = time.perf_counter()
+    multipliers = np.zeros(program.size)
+    farkas = None
+    if satisfied(program):
+        status = SolveStatus.UNCHANGED
+    else:
+        multipliers, status = _bend(program, backend)
+        if status is SolveStatus.INACCURATE:
+            farkas = farkas_certificate(program)
+            if farkas is not None:
+                multipliers, status = np.zeros(program.size), SolveStatus.INFEASIBLE
+    slacks = program.slacks(multipliers)
+    return Solution(
+        multipliers=multipliers,
+        slacks=slacks,
+        active=multipliers > 0,
+        status=status,
+        residuals=Residuals.of(program, multipliers, slacks),
+        farkas=farkas,
+        solver=solver,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def satisfied(program: HalfspaceProgram) -> bool:
+    """Whether the reference itself meets every threshold, up to rounding."""
+    allowance = _SATISFIED * (np.abs(program.linear) + program.thresholds)
+    return bool((program.deficits <= np.where(program.thresholds > 0, allowance, 0.0)).all())
+
+
+def _bend(program: HalfspaceProgram, backend: ModuleType) -> tuple[np.ndarray, SolveStatus]:
+    """Return the best multipliers that were found, and whether they are good enough."""
+    unit = UnitProgram.of(program)
+    found = backend.multipliers(unit) if unit.rows.size else None
+    if found is None:
+        return np.zeros(program.size), SolveStatus.INACCURATE
+    if backend is daqp_backend:
+        found = finish(unit.gram, unit.deficits, found)
+    multipliers = unit.original(found, program.size)
+    worst = Residuals.of(program, multipliers, program.slacks(multipliers)).worst
+    return multipliers, SolveStatus.BENT if worst <= backend.ACCURACY else SolveStatus.INACCURATE
