@@ -70,7 +70,7 @@ def execute(
         InterruptedRunError: A signal arrived; the rounds before it are kept.
         StoreError: A file can't be written, or there is nothing to resume.
     """
-    from fedpcd_cli.data.protocol import partition_to_arrays
+    from fedpcd_cli.data.records import partition_to_arrays
 
     with stop_on_signals() as stop:
         simulation = Simulation(resolved.recipe, federation, stop.check)

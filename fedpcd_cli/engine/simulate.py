@@ -22,13 +22,13 @@ from fedpcd_cli.engine.local import ClientReport, LocalTrainer
 from fedpcd_cli.engine.sampling import cohort_size, sample_cohort
 from fedpcd_cli.engine.server import aggregate_and_step, all_excluded_error, average_buffers, broken_update
 from fedpcd_cli.errors import DataError
-from fedpcd_cli.rounds.certificate import Certificate
 from fedpcd_cli.rounds.cohort import Cohort
 from fedpcd_cli.rounds.record import Exclusion, RoundRecord
 
 if TYPE_CHECKING:
     from fedpcd_cli.data.federation import Federation
     from fedpcd_cli.recipe.schema import Recipe
+    from fedpcd_cli.rounds.certificate import Certificate
 
 NO_EXAMPLES = "holds no training examples"
 

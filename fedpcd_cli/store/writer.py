@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedpcd_cli.rounds.certificate import Certificate
 from fedpcd_cli.rounds.record import RoundRecord
 from fedpcd_cli.store.atomic import storage_errors, write_atomically, write_text
 from fedpcd_cli.store.jsonl import JsonlWriter, truncate_after
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     import torch
 
     from fedpcd_cli.engine.evaluate import Evaluation
+    from fedpcd_cli.rounds.certificate import Certificate
 
 
 class RunWriter:
