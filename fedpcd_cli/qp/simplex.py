@@ -36,7 +36,7 @@ def minimum_norm(
 ) -> SimplexSolution:
     """Return the minimizer of ½ λᵀGλ subject to Σλ = 1 and lower <= λ <= upper.
 
-    A dual active-set solver (daqp) on a slightly shifted G guesses which entries lie at a bound; a primal
+    The dual active-set solver daqp, on a slightly shifted G, guesses which entries lie at a bound; a primal
     active-set method on G itself finishes in float64. G may be singular (the minimizing vector is unique, λ need
     not be) and of any scale.
 
@@ -78,24 +78,26 @@ def minimum_norm(
 
 
 def _warm_start(g: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return daqp's minimizer for G + 1e-10 I, or the uniform weights if it gives up."""
+    """Return daqp's minimizer for a slightly shifted G, or the uniform weights if it gives up."""
     import daqp
 
     k = g.shape[0]
     sense = np.zeros(k + 1, dtype=np.int32)
     sense[k] = 5  # equality
-    solution, _, flag, _ = daqp.solve(
-        g + 1e-10 * np.eye(k),
-        np.zeros(k),
-        np.ones((1, k)),
-        np.append(high, 1.0),
-        np.append(low, 1.0),
-        sense,
-        primal_tol=1e-12,
-        dual_tol=1e-13,
-    )
-    uniform = np.full(k, 1.0 / k)
-    return uniform if flag <= 0 or not np.isfinite(solution).all() else np.asarray(solution)
+    for shift in (1e-10, 1e-6):  # zero in the hull of many corners makes it cycle at the smaller one
+        solution, _, flag, _ = daqp.solve(
+            g + shift * np.eye(k),
+            np.zeros(k),
+            np.ones((1, k)),
+            np.append(high, 1.0),
+            np.append(low, 1.0),
+            sense,
+            primal_tol=1e-12,
+            dual_tol=1e-13,
+        )
+        if flag == 1 and np.isfinite(solution).all():
+            return np.asarray(solution)
+    return np.full(k, 1.0 / k)
 
 
 def _feasible(weights: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
