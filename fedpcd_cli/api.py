@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedpcd_cli.aggregators.base import Aggregator, Needs, ServerContext, State
 from fedpcd_cli.components import Component, Param, ParameterError, Problem
-from fedpcd_cli.data.assemble import array_digest, assemble_dataset
+from fedpcd_cli.data.assemble import array_digest, assemble_dataset, join_splits
 from fedpcd_cli.data.cache import cached_arrays
 from fedpcd_cli.data.dataset import Dataset, DatasetSource, LoadContext
 from fedpcd_cli.data.partition import Dealing, PartitionScheme, Pool
@@ -60,6 +60,7 @@ __all__ = [
     "gram_matrix",
     "hookimpl",
     "inner_products",
+    "join_splits",
     "minimum_norm",
     "project_simplex",
 ]

@@ -30,11 +30,10 @@ class Digits(DatasetSource):
 
         bunch = load_digits()
         inputs = np.rint(bunch.images * (255.0 / 16.0)).astype(np.uint8)[:, None]
-        targets = bunch.target.astype(np.int64)
-        n_train = len(targets) - N_TEST
         return assemble_dataset(
             name=self.name,
-            train=(inputs[:n_train], targets[:n_train]),
-            test=(inputs[n_train:], targets[n_train:]),
+            inputs=inputs,
+            targets=bunch.target,
+            n_train=len(inputs) - N_TEST,
             class_names=[str(digit) for digit in range(10)],
         )

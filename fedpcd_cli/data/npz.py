@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedpcd_cli.data.assemble import assemble_dataset
+from fedpcd_cli.data.assemble import assemble_dataset, join_splits
 from fedpcd_cli.data.cache import require_file
 from fedpcd_cli.data.dataset import Dataset, DatasetSource, LoadContext
 from fedpcd_cli.errors import DataError, did_you_mean
@@ -52,8 +52,9 @@ class Npz(DatasetSource):
             notes.append(f"no sample of class {', '.join(absent[:5])}{' and others' if len(absent) > 5 else ''}")
         return assemble_dataset(
             name=self.name,
-            train=(_inputs(path, arrays, "train"), targets["train"]),
-            test=(_inputs(path, arrays, "test"), targets["test"]),
+            inputs=join_splits(str(path), _inputs(path, arrays, "train"), _inputs(path, arrays, "test")),
+            targets=np.concatenate([targets["train"], targets["test"]]),
+            n_train=len(targets["train"]),
             class_names=names,
             owners=_owners(path, arrays),
             notes=notes,
@@ -122,7 +123,7 @@ def _integers(path: Path, arrays: dict[str, np.ndarray], name: str, length: int)
     return values.astype(np.int64)
 
 
-def _owners(path: Path, arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
+def _owners(path: Path, arrays: dict[str, np.ndarray]) -> np.ndarray | None:
     if "train_clients" not in arrays:
         if "test_clients" in arrays:
             raise DataError(f"{path}: test_clients needs train_clients too; found only test_clients.")
@@ -130,8 +131,8 @@ def _owners(path: Path, arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.n
     train = _integers(path, arrays, "train_clients", len(arrays["train_inputs"]))
     n_test = len(arrays["test_inputs"])
     if "test_clients" not in arrays:
-        return train, np.full(n_test, -1, dtype=np.int64)
-    return train, _integers(path, arrays, "test_clients", n_test)
+        return np.concatenate([train, np.full(n_test, -1, dtype=np.int64)])
+    return np.concatenate([train, _integers(path, arrays, "test_clients", n_test)])
 
 
 def _class_names(path: Path, arrays: dict[str, np.ndarray], n_classes: int) -> list[str]:

@@ -57,15 +57,16 @@ class Synthetic(DatasetSource):
             cut = max(cut, 1)
             parts["train"].append((inputs[:cut], targets[:cut], owners[:cut]))
             parts["test"].append((inputs[cut:], targets[cut:], owners[cut:]))
-        train, test = (
-            [np.concatenate(column) for column in zip(*parts[s], strict=True)] for s in ("train", "test")
+        inputs, targets, owners = (
+            np.concatenate(column) for column in zip(*parts["train"], *parts["test"], strict=True)
         )
         return assemble_dataset(
             name=self.name,
-            train=(train[0], train[1]),
-            test=(test[0], test[1]),
+            inputs=inputs,
+            targets=targets,
+            n_train=sum(len(part[1]) for part in parts["train"]),
             class_names=[str(k) for k in range(N_CLASSES)],
-            owners=(train[2], test[2]),
+            owners=owners,
         )
 
     def _client(

@@ -44,15 +44,14 @@ class _Cifar(DatasetSource):
         """
         folder = self._folder(context)
         context.progress(f"loading {self.name} from {folder}")
-        parts, altered = {}, []
+        batches, altered, n_train = [], [], 0
         for split, files in self.splits.items():
-            batches = []
             for name, md5 in files.items():
                 content, matches = _read(folder / name, md5)
                 batches.append(_batch(folder / name, content, self.labels))
+                n_train += len(batches[-1][1]) if split == "train" else 0
                 if not matches:
                     altered.append(name)
-            parts[split] = (np.concatenate([b[0] for b in batches]), np.concatenate([b[1] for b in batches]))
         file, key = self.meta
         names = _read(folder / file, "")[0].get(key)
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -61,7 +60,12 @@ class _Cifar(DatasetSource):
             )
         notes = (f"not the official files: the MD5 sum of {', '.join(altered)} differs",) if altered else ()
         return assemble_dataset(
-            name=self.name, train=parts["train"], test=parts["test"], class_names=names, notes=notes
+            name=self.name,
+            inputs=np.concatenate([images for images, _ in batches]),
+            targets=np.concatenate([labels for _, labels in batches]),
+            n_train=n_train,
+            class_names=names,
+            notes=notes,
         )
 
     def _files(self) -> list[str]:

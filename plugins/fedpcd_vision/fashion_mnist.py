@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedpcd_cli.api import DataError, Dataset, DatasetSource, LoadContext, assemble_dataset
+from fedpcd_cli.api import DataError, Dataset, DatasetSource, LoadContext, assemble_dataset, join_splits
 from fedpcd_vision.download import download
 
 DEBIAN = Path("/usr/share/datasets/fashion-mnist")
@@ -55,7 +55,6 @@ class FashionMnist(DatasetSource):
         folder = self._folder(context)
         context.progress(f"loading Fashion-MNIST from {folder}")
         arrays = {key: read_idx(_existing(folder, stem)) for key, stem in FILES.items()}  # type: ignore[arg-type]
-        splits = {}
         for split in ("train", "test"):
             images, labels = arrays[split, "images"], arrays[split, "labels"]
             if images.ndim != 3 or labels.ndim != 1 or len(images) != len(labels):
@@ -63,8 +62,14 @@ class FashionMnist(DatasetSource):
                     f"{folder}: {split} files must hold images [n, H, W] and labels [n]; "
                     f"found {list(images.shape)} and {list(labels.shape)}."
                 )
-            splits[split] = (images[:, None], labels.astype(np.int64))
-        dataset = assemble_dataset(name=self.name, train=splits["train"], test=splits["test"], class_names=CLASSES)
+        train, test = arrays["train", "images"], arrays["test", "images"]
+        dataset = assemble_dataset(
+            name=self.name,
+            inputs=join_splits(str(folder), train, test)[:, None],
+            targets=np.concatenate([arrays["train", "labels"], arrays["test", "labels"]]),
+            n_train=len(train),
+            class_names=CLASSES,
+        )
         if dataset.fingerprint != OFFICIAL_FINGERPRINT:
             return replace(dataset, notes=("these are not the official Fashion-MNIST files",))
         return dataset

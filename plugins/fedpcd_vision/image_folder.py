@@ -65,12 +65,11 @@ class ImageFolder(DatasetSource):
             lambda: self._decode(root, context.progress),
             progress=context.progress,
         )
-        n_train = int(arrays["n_train"])
-        inputs, targets = arrays["inputs"], arrays["targets"]
         return assemble_dataset(
             name=self.name,
-            train=(inputs[:n_train], targets[:n_train]),
-            test=(inputs[n_train:], targets[n_train:]),
+            inputs=arrays["inputs"],
+            targets=arrays["targets"],
+            n_train=int(arrays["n_train"]),
             class_names=[str(name) for name in arrays["class_names"]],
             notes=[str(note) for note in arrays["notes"]],
         )
