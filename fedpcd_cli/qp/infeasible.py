@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedpcd_cli.qp.problem import HalfspaceProgram
 from fedpcd_cli.qp.simplex import minimum_norm
+from fedpcd_cli.rounds.program import HalfspaceProgram
 
 _LENGTH = 1e-6  # of Aᵀλ against unit rows: the rounding of a float64 Gram matrix is 1e-8
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedpcd_cli.qp.problem import HalfspaceProgram
+from fedpcd_cli.rounds.program import HalfspaceProgram
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

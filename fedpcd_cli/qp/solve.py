@@ -11,9 +11,9 @@ from fedpcd_cli.errors import UsageError, did_you_mean
 from fedpcd_cli.qp import cvxpy_backend, daqp_backend
 from fedpcd_cli.qp.finish import finish
 from fedpcd_cli.qp.infeasible import farkas_certificate
-from fedpcd_cli.qp.problem import HalfspaceProgram
 from fedpcd_cli.qp.scaling import UnitProgram
 from fedpcd_cli.qp.solution import Residuals, Solution, SolveStatus
+from fedpcd_cli.rounds.program import HalfspaceProgram
 
 _BACKENDS: dict[str, ModuleType] = {backend.NAME: backend for backend in (daqp_backend, cvxpy_backend)}
 _SATISFIED = 1e-12
