@@ -1,0 +1,86 @@
+"""`fedpcd report`, `fedpcd plugins` and the frame of the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from fedpcd_cli.metrics import DEFINITIONS
+
+
+@pytest.fixture
+def runs(fedpcd, tmp_path):
+    for rule in ("fedavg", "fedpcd"):
+        done = fedpcd(
+            "train", "quick-start", "--set", f"aggregator={rule}", "--set", "rounds=2", "--set",
+            "engine.threads=1",
+        )  # fmt: skip
+        assert done.code == 0, done.err
+    return sorted(path.parent for path in (tmp_path / "runs").rglob("status.json"))
+
+
+def test_one_row_per_run_and_a_caption_that_says_what_was_measured(fedpcd, runs):
+    shown = fedpcd("report", "runs")
+    assert shown.code == 0
+    assert "fedavg" in shown.out
+    assert "fedpcd" in shown.out
+    text = " ".join(shown.out.split())
+    assert "matched test data" in text
+    assert "data seed 1" in text
+    assert max(map(len, shown.out.splitlines())) <= 80
+    defined = fedpcd("report", "runs", "--definitions")
+    for _, definition in DEFINITIONS.values():
+        assert definition in " ".join(defined.out.split())
+
+
+def test_json_has_every_metric(fedpcd, runs):
+    rows = json.loads(fedpcd("report", *runs, "--format", "json").out)["runs"]
+    assert [row["aggregator"] for row in rows] == ["fedavg", "fedpcd"]
+    assert all(set(DEFINITIONS) <= set(row) for row in rows)
+    assert rows[0]["partition_digest"] == rows[1]["partition_digest"]
+
+
+def test_a_damaged_run_is_named_and_the_others_are_shown(fedpcd, runs):
+    (runs[0] / "evaluations.jsonl").write_text("{\n{}\n")
+    shown = fedpcd("report", "runs")
+    assert shown.code == 0
+    assert "left out: " in shown.err
+    assert "evaluations.jsonl:1: damaged record" in shown.err
+    assert "fedpcd" in shown.out
+    shutil.rmtree(runs[1])
+    alone = fedpcd("report", "runs")
+    assert alone.code == 1
+    assert "damaged record" in alone.err
+
+
+def test_folders_that_are_no_runs(fedpcd, tmp_path):
+    assert "no such folder" in fedpcd("report", "nowhere").err
+    (tmp_path / "empty").mkdir()
+    empty = fedpcd("report", "empty")
+    assert empty.code == 1
+    assert "is not a run" in empty.err
+
+
+def test_plugins_lists_components_with_their_parameters(fedpcd):
+    shown = fedpcd("plugins", "--kind", "aggregator")
+    assert shown.code == 0
+    assert "fedpcd" in shown.out
+    assert "tau=0.02" in "".join(shown.out.split())
+    content = json.loads(fedpcd("plugins", "--format", "json").out)["plugins"]
+    assert {row["kind"] for row in content["components"]} == {"aggregator", "dataset", "partition", "model"}
+    assert all(plugin["error"] is None for plugin in content["plugins"])
+    wrong = fedpcd("plugins", "--kind", "aggregators")
+    assert wrong.code == 2
+    assert "Did you mean 'aggregator'?" in wrong.err
+
+
+def test_help_documents_the_exit_codes(fedpcd):
+    shown = fedpcd("--help")
+    assert shown.code == 0
+    text = " ".join(shown.out.split())
+    for code in ("0 fine", "1 the run failed", "2 usage or recipe", "3 diverged", "4 plug-in", "130 interrupted"):
+        assert code in text
+    assert fedpcd("--version").out.startswith("fedpcd 0.")
+    assert fedpcd("tarin").code == 2
