@@ -6,6 +6,7 @@ YAML, naming lines and collecting all problems is the business of the modules be
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -54,10 +55,18 @@ def _check_threads(value: Any) -> Any:
     raise PydanticCustomError("threads", _THREADS)
 
 
-def _check_path(value: Path) -> Path:
-    if value == Path() or any(ord(char) < 32 for char in str(value)):
+def _check_path(value: Any) -> Any:
+    if isinstance(value, str) and (not value.strip() or any(ord(char) < 32 for char in value)):
         raise PydanticCustomError("path", "must be a path")
     return value
+
+
+def _expand_user(path: Path) -> Path:
+    return Path(os.path.expanduser(path))  # unlike Path.expanduser, it leaves an unknown user's "~name" as it is
+
+
+def _make_absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path))
 
 
 def _component(kind: str) -> WithJsonSchema:
@@ -66,7 +75,7 @@ def _component(kind: str) -> WithJsonSchema:
 
 Seed = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 Positive = Annotated[int, Field(ge=1, le=MAX_INTEGER)]
-RecipePath = Annotated[Path, AfterValidator(_check_path)]
+RecipePath = Annotated[Path, BeforeValidator(_check_path), AfterValidator(_expand_user)]
 
 
 class Section(BaseModel):
@@ -125,7 +134,7 @@ class DataSection(Section):
     dataset: Annotated[InstanceOf[DatasetSource], _component("dataset")] = Field(
         description="Where samples come from."
     )
-    root: RecipePath | None = Field(
+    root: Annotated[RecipePath, AfterValidator(_make_absolute)] | None = Field(
         default=None, description="Folder or archive of the dataset's files; relative to the working directory."
     )
     download: bool = Field(default=False, description="Whether missing files may be fetched from the network.")
@@ -159,7 +168,11 @@ class LocalSection(Section):
             return values
         epochs, steps = values.get("epochs"), values.get("steps")
         if epochs is not None and steps is not None:
-            raise PydanticCustomError("both", "must have either epochs or steps; set the other one to null")
+            raise PydanticCustomError(
+                "both",
+                "must have epochs or steps, not both; found epochs {epochs} and steps {steps}. Set one to null",
+                {"epochs": epochs, "steps": steps},
+            )
         return {**values, "epochs": 1} if epochs is None and steps is None else values
 
 
