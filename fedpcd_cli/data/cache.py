@@ -59,7 +59,10 @@ def cached_arrays(
 
 def _read(path: Path) -> dict[str, np.ndarray] | None:
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file:  # numpy leaves a damaged file open if it opened it itself
+            stored = np.load(file, allow_pickle=False)
+            if isinstance(stored, np.ndarray):
+                return None
             arrays = {key: stored[key] for key in stored.files}
         digest = str(arrays.pop(_DIGEST))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError):

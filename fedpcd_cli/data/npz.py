@@ -63,24 +63,27 @@ class Npz(DatasetSource):
 
 def _read(path: Path) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            if not isinstance(stored, np.lib.npyio.NpzFile):
+        with path.open("rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            if isinstance(stored, np.ndarray):
                 raise DataError(f"{path}: must be a .npz file; found a single array.", hint=_HOW)
-            names = list(stored.files)
-            for name in names:
-                if name not in REQUIRED + OPTIONAL:
-                    raise DataError(
-                        f"{path}: '{name}' is no known array.{did_you_mean(name, REQUIRED + OPTIONAL)}", hint=_HOW
-                    )
-            missing = [name for name in REQUIRED if name not in names]
-            if missing:
-                raise DataError(f"{path}: must hold {', '.join(missing)}; found {', '.join(names)}.", hint=_HOW)
-            return {name: stored[name] for name in names}
+            _check_names(path, stored.files)
+            return {name: stored[name] for name in stored.files}
     except ValueError as error:
         what = "Python objects (pickle)" if "pickle" in str(error).lower() else str(error)
         raise DataError(f"{path}: must hold plain numeric arrays; found {what}.", hint=_HOW) from error
     except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path}: can't be read as .npz: {error}.") from error
+
+
+def _check_names(path: Path, names: list[str]) -> None:
+    for name in names:
+        if name not in REQUIRED + OPTIONAL:
+            known = did_you_mean(name, REQUIRED + OPTIONAL)
+            raise DataError(f"{path}: '{name}' is no known array.{known}", hint=_HOW)
+    missing = [name for name in REQUIRED if name not in names]
+    if missing:
+        raise DataError(f"{path}: must hold {', '.join(missing)}; found {', '.join(names)}.", hint=_HOW)
 
 
 _HOW = f"Write it with numpy.savez(file, {', '.join(f'{name}=...' for name in REQUIRED)})."
