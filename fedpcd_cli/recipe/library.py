@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fedpcd_cli.errors import UsageError
+from fedpcd_cli.recipe.nodes import Node, shorten
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -20,9 +21,10 @@ def library_root() -> Path:
 
 
 def shipped_recipes() -> dict[str, Path]:
-    """Return name -> file of every shipped recipe, sorted; a name is the path without its suffix."""
+    """Return name -> file of every shipped recipe, those outside folders first; names are paths without suffix."""
     root = library_root()
-    return {path.relative_to(root).with_suffix("").as_posix(): path for path in sorted(root.rglob("*.yaml"))}
+    found = {path.relative_to(root).with_suffix("").as_posix(): path for path in root.rglob("*.yaml")}
+    return dict(sorted(found.items(), key=lambda entry: ("/" in entry[0], entry[0])))
 
 
 def find_recipe(name_or_path: str | os.PathLike[str]) -> Path:
@@ -68,6 +70,38 @@ def _inside(text: str, shipped: Iterable[str]) -> str:
 
 
 def _show(text: str) -> str:
-    from fedpcd_cli.recipe.nodes import shorten
-
     return shorten(text, 200) or "''"
+
+
+def shipped_summaries() -> list[dict[str, str | None]]:
+    """Return name, summary (the file's first comment line), dataset, aggregator and path of shipped recipes."""
+    from fedpcd_cli.recipe.layers import merge_layers, read_layers
+    from fedpcd_cli.recipe.nodes import Problems
+
+    rows: list[dict[str, str | None]] = []
+    for name, path in shipped_recipes().items():
+        layers, _ = read_layers(path, Problems())
+        dataset = aggregator = None
+        if layers:
+            merged = merge_layers(layers)
+            dataset = _text_at(merged, "data", "dataset")
+            aggregator = _text_at(merged, "aggregator", "name")
+        summary = first_comment(path)
+        rows.append(
+            {"name": name, "summary": summary, "dataset": dataset, "aggregator": aggregator, "path": str(path)}
+        )
+    return rows
+
+
+def first_comment(path: Path) -> str:
+    """Return the text of a file's first comment line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return ""
+    return next((line.strip().lstrip("#").strip() for line in lines if line.lstrip().startswith("#")), "")
+
+
+def _text_at(node: Node, *path: str) -> str | None:
+    value = node.walk(*path).value
+    return value if isinstance(value, str) else None
