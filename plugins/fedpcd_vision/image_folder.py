@@ -111,7 +111,7 @@ def _check_shapes(images: Sequence[Image], root: Path) -> None:
         shape = image.pixels.shape
         if shape != usual:
             if shape[1:] != usual[1:]:
-                remedy = "Set data.dataset's image_size to resize all of them."
+                remedy = "Set image_size to resize all of them to one height and width."
             else:
                 remedy = "Set grayscale to true (one channel) or false (three channels)."
             raise DataError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from typing import IO, Any
 
 import numpy as np
@@ -16,11 +15,13 @@ class ForbiddenPickleError(pickle.UnpicklingError):
 def _allowed() -> dict[tuple[str, str], Any]:
     from _codecs import encode  # how protocol 2 of Python 3 writes bytes
 
-    # The reconstructor is private to NumPy and has moved; an array's own recipe names it.
-    reconstruct: Callable[..., Any] = np.empty(0).__reduce__()[0]  # type: ignore[assignment]
+    # NumPy's own two ways to rebuild an array are private and have moved; an array names them itself.
+    reconstruct, from_buffer = (np.empty(0).__reduce_ex__(protocol)[0] for protocol in (2, 5))
     return {
         ("numpy.core.multiarray", "_reconstruct"): reconstruct,
         ("numpy._core.multiarray", "_reconstruct"): reconstruct,
+        ("numpy.core.numeric", "_frombuffer"): from_buffer,
+        ("numpy._core.numeric", "_frombuffer"): from_buffer,
         ("numpy", "ndarray"): np.ndarray,
         ("numpy", "dtype"): np.dtype,
         ("_codecs", "encode"): encode,
