@@ -22,10 +22,10 @@ LAYERS = {
     "pcd": 6, "models": 6, "data": 6, "testing": 6,
     "registry": 7, "recipe": 8,
     "engine": 9, "store": 9,
-    "views": 10, "commands": 11, "app": 12,
+    "views": 10, "commands": 11, "app": 12, "__main__": 13,
 }  # fmt: skip
 # The contracts that plug-ins subclass lie beside their implementations, below the api.
-CONTRACTS = {"data.dataset": 4, "data.partition": 4, "models.base": 4, "models.dropout": 4}
+CONTRACTS = {"data.dataset": 4, "data.partition": 4, "data.assemble": 4, "data.cache": 4, "models.base": 4, "models.dropout": 4, "data.assemble": 4, "data.cache": 4}
 # Certificates hold and redo the program of a round.
 ALLOWED = {("rounds.certificate", "qp")}
 

@@ -33,17 +33,18 @@ def data(
     from fedpcd_cli.views.federation import client_rows, federation_summary, federation_view
     from fedpcd_cli.views.federation_figure import check_figure_path, write_figure
     from fedpcd_cli.views.formats import to_csv, to_json
+    from fedpcd_cli.views.steps import show_steps
 
     if figure is not None:
         check_figure_path(figure)
     plan = load_recipe(find_recipe(recipe), overrides or []).recipe
     messages = message_console()
-    with messages.status("loading data") as status:
+    with show_steps(messages, "loading data") as progress:
         federation = build_federation(
             plan.data,
             plan.effective_data_seed,
             cache_dir=cache_dir(),
-            progress=lambda text: status.update(text.replace("[", r"\[")),
+            progress=progress,
         )
     if output_format is OutputFormat.TABLE:
         result_console().print(federation_view(federation))
@@ -53,6 +54,6 @@ def data(
     else:
         typer.echo(to_csv(client_rows(federation)))
     if figure is not None:
-        with messages.status("drawing"):
+        with show_steps(messages, "drawing"):
             write_figure(federation, figure)
         messages.print(f"Figure written to {figure}", soft_wrap=True, markup=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -195,7 +196,7 @@ def _header(n_columns: int, per_column: int, cell: int) -> str:
     for column in range(n_columns):
         number = str(column * per_column)
         place = column * cell
-        if place >= len(header) + bool(header) and place + len(number) <= n_columns * cell + 1:
+        if place >= len(header) + bool(header) and place + len(number) <= n_columns * cell:
             header = header.ljust(place) + number
     return header.ljust(n_columns * cell)
 
@@ -203,20 +204,15 @@ def _header(n_columns: int, per_column: int, cell: int) -> str:
 def _legend(shades: str, n_clients: int, per_column: int, class_names: Sequence[str], width: int) -> Iterator[str]:
     low, middle, high = (f"{limit:.0%}" for limit in _LIMITS)
     yield ""
-    yield (
-        f"share of the row's samples: {shades[0]} below {low}  {shades[1]} to {middle}  {shades[2]} to {high}  "
+    texts = [
+        f"share of the row's samples: {shades[0]} below {low}, {shades[1]} to {middle}, {shades[2]} to {high}, "
         f"{shades[3]} above"
-    )[:width]
+    ]
     if n_clients > MAX_ROWS:
-        yield "rows: groups of clients, sorted by largest class"
+        texts.append("rows: groups of clients, sorted by largest class")
     if per_column > 1:
-        yield f"columns: {per_column} classes each"
-    elif list(class_names) != [str(k) for k in range(len(class_names))] and len(class_names) <= 20:
-        line = "classes:"
-        for k, name in enumerate(class_names):
-            part = f" {k} {name}"[: width - 9] + ("," if k + 1 < len(class_names) else "")
-            if len(line) + len(part) > width:
-                yield line
-                line = "        "
-            line += part
-        yield line
+        texts.append(f"columns: {per_column} classes each")
+    elif len(class_names) <= 20 and list(class_names) != [str(k) for k in range(len(class_names))]:
+        texts.append("classes: " + ", ".join(f"{k} {name}" for k, name in enumerate(class_names)))
+    for text in texts:
+        yield from textwrap.wrap(text, width, subsequent_indent="  ")
