@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fedpcd_baselines.afl import AFL
+from fedpcd_baselines.ditto import Ditto
 from fedpcd_baselines.fedavg import FedAvg
+from fedpcd_baselines.fedfv import FedFV
+from fedpcd_baselines.fedmgda_plus import FedMGDAPlus
+from fedpcd_baselines.qffl import QFFL
 from fedpcd_cli.api import Aggregator, hookimpl
 
 
 @hookimpl
 def fedpcd_register_aggregators(register: Callable[[type[Aggregator]], None]) -> None:
     """Register the rules, in the order of their papers."""
-    for rule in (FedAvg,):
+    for rule in (
+        FedAvg,
+        AFL,
+        QFFL,
+        Ditto,
+        FedFV,
+        FedMGDAPlus,
+    ):
         register(rule)
