@@ -25,7 +25,10 @@ LAYERS = {
     "views": 10, "commands": 11, "app": 12, "__main__": 13,
 }  # fmt: skip
 # The contracts that plug-ins subclass lie beside their implementations, below the api.
-CONTRACTS = {"data.dataset": 4, "data.partition": 4, "data.assemble": 4, "data.cache": 4, "models.base": 4, "models.dropout": 4, "data.assemble": 4, "data.cache": 4}
+CONTRACTS = {
+    "data.dataset": 4, "data.partition": 4, "data.assemble": 4, "data.cache": 4,
+    "models.base": 4, "models.dropout": 4,
+}  # fmt: skip
 # Certificates hold and redo the program of a round.
 ALLOWED = {("rounds.certificate", "qp")}
 
