@@ -33,17 +33,27 @@ def metrics_table(runs: Sequence[RunSummary]) -> Table:
     same_recipe = len({run.recipe for run in runs}) == 1
     if not same_recipe:
         table.add_column("Recipe", overflow="fold")
-    table.add_column("Rule", overflow="fold")
+    table.add_column("Rule")
+    some_unfinished = any(run.state != "finished" for run in runs)
+    if some_unfinished:
+        table.add_column("State", no_wrap=True)
     table.add_column("Seed", justify="right", no_wrap=True)
     table.add_column("Round", justify="right", no_wrap=True)
     for key in SHOWN:
         table.add_column(DEFINITIONS[key][0], justify="right", min_width=6)
     for run in runs:
-        label = run.aggregator if run.state == "finished" else f"{run.aggregator} ({run.state})"
-        cells = [label, str(run.seed), "–" if run.round_index is None else str(run.round_index)]
+        cells = [run_label(run, runs), *([run.state] if some_unfinished else [])]
+        cells += [str(run.seed), "–" if run.round_index is None else str(run.round_index)]
         cells += [format_metric(key, run.metrics[key] if run.metrics else None) for key in SHOWN]
         table.add_row(*([] if same_recipe else [run.recipe]), *cells)
     return table
+
+
+def run_label(run: RunSummary, runs: Sequence[RunSummary]) -> str:
+    """Return the rule's name, with those of its parameters that differ among the runs shown."""
+    same_rule = [other.params for other in runs if other.aggregator == run.aggregator]
+    differing = [key for key, value in run.params.items() if any(params.get(key) != value for params in same_rule)]
+    return " ".join([run.aggregator, *(f"{key}={run.params[key]}" for key in differing)])
 
 
 def caption(runs: Sequence[RunSummary]) -> str:

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fedpcd_cli.recipe.load import recipe_from_document
 from torch.nn import functional
 
 from fedpcd_cli.data.cache import cache_dir
@@ -27,6 +26,7 @@ from fedpcd_cli.data.federation import Federation, build_federation
 from fedpcd_cli.engine.flat_model import build_module
 from fedpcd_cli.engine.sampling import sample_cohort
 from fedpcd_cli.engine.simulate import Simulation
+from fedpcd_cli.recipe.document import recipe_from_document
 from fedpcd_cli.recipe.schema import Recipe
 
 

@@ -68,7 +68,7 @@ def test_leaves_a_complete_run_and_prints_its_table(fedpcd, recipe, tmp_path):
     tensors = load_file(root / "model.safetensors")
     assert sum(t.numel() for t in tensors.values()) == run.environment["model"]["n_params"]
     # the table is on stdout, everything else on stderr
-    assert "Worst 10%" in " ".join(done.out.split())
+    assert "Worst" in done.out
     assert "Jain" in done.out
     assert "matched" in done.out
     assert "12 clients (12 evaluated)" in done.out
@@ -181,11 +181,11 @@ def test_an_unfinished_run_says_so_and_resumes_to_the_same_bits(fedpcd, recipe, 
 def _pretend_killed_after(root, n_rounds, recipe, fedpcd):
     """Leave the directory as a kill during the round after `n_rounds` would."""
     import torch
-    from fedpcd_cli.recipe.load import load_recipe
 
     from fedpcd_cli.data.cache import cache_dir
     from fedpcd_cli.data.federation import build_federation
     from fedpcd_cli.engine.simulate import Simulation
+    from fedpcd_cli.recipe.load import load_recipe
     from fedpcd_cli.store.checkpoint import save_checkpoint
     from fedpcd_cli.store.status import RunState, write_status
 
