@@ -13,10 +13,9 @@ import json
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, ClassVar, Self
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, PydanticUserError, TypeAdapter, ValidationError
 
 from fedpcd_cli.errors import UsageError, did_you_mean
 
@@ -60,15 +59,24 @@ class ParameterError(UsageError):
         super().__init__("\n".join(f"{component}.{p.key} {p.message}" for p in problems))
 
 
-@cache
-def _adapters(cls: type[Component]) -> dict[str, TypeAdapter[Any]]:
+_known_adapters: dict[type[Any], dict[str, TypeAdapter[Any]]] = {}
+
+
+def _adapters(cls: type[Any]) -> dict[str, TypeAdapter[Any]]:
+    """Return one validator per field; built once per class, since building takes milliseconds."""
+    if cls not in _known_adapters:
+        _known_adapters[cls] = _build_adapters(cls)
+    return _known_adapters[cls]
+
+
+def _build_adapters(cls: type[Any]) -> dict[str, TypeAdapter[Any]]:
     hints = typing.get_type_hints(cls, include_extras=True)
     config = ConfigDict(strict=True, allow_inf_nan=False)
     adapters: dict[str, TypeAdapter[Any]] = {}
     for field in dataclasses.fields(cls):
         try:
             adapters[field.name] = TypeAdapter(hints[field.name], config=config)
-        except Exception:  # a nested model carries its own config
+        except PydanticUserError:  # a nested model carries its own config
             adapters[field.name] = TypeAdapter(hints[field.name])
     return adapters
 

@@ -177,7 +177,7 @@ class LocalTrainer:
         total = torch.zeros((), device=self._device, dtype=flat.dtype)
         indices = self._data.train_indices[client_id]
         with torch.no_grad():
-            for batch in indices.split(_LOSS_BATCH):
+            for batch in torch.split(indices, _LOSS_BATCH):
                 logits = self._model.module(self._inputs(batch))
                 total += functional.cross_entropy(logits, self._data.targets[batch], reduction="sum")
         return float(total) / indices.numel()
@@ -189,7 +189,7 @@ class LocalTrainer:
         update.zero_()
         indices = self._data.train_indices[client_id]
         total = torch.zeros((), device=self._device, dtype=params.dtype)
-        for batch in indices.split(_LOSS_BATCH):
+        for batch in torch.split(indices, _LOSS_BATCH):
             loss, gradients = self._gradients(self._inputs(batch), self._data.targets[batch])
             share = batch.numel() / indices.numel()
             total += loss * share
