@@ -11,6 +11,7 @@ from fedpcd_cli.data.partition import Dealing, Partition, PartitionScheme, Pool
 from fedpcd_cli.data.records import make_partition
 from fedpcd_cli.data.schemes.dealing import apportion, deal_counts, split_by_owner
 from fedpcd_cli.data.schemes.natural import Natural
+from fedpcd_cli.errors import PluginError
 from fedpcd_cli.seeds import numpy_generator
 
 Protocol = Literal["matched", "official"]
@@ -35,6 +36,7 @@ def deal_federation(
 
     Raises:
         DataError: The scheme can't carry out the request.
+        PluginError: The scheme broke its contract.
     """
     if protocol == "matched":
         return matched(dataset, scheme, n_clients, test_fraction=test_fraction, data_seed=data_seed)
@@ -50,7 +52,7 @@ def matched(
     samples or more keeps at least one of each kind; a client with a single sample trains on it.
     """
     pool = Pool(targets=dataset.targets, n_classes=dataset.n_classes, owners=dataset.client_ids)
-    dealing = scheme.deal(pool, n_clients, numpy_generator(data_seed, "partition", "deal"))
+    dealing = _deal(scheme, pool, n_clients, data_seed)
     sizes = np.array([len(indices) for indices in dealing.indices], dtype=np.int64)
     rng = numpy_generator(data_seed, "partition", "split")
     n_test = apportion(round(test_fraction * int(sizes.sum())), sizes, rng.permutation(n_clients))
@@ -77,7 +79,7 @@ def official(dataset: Dataset, scheme: PartitionScheme, n_clients: int, *, data_
         n_classes=dataset.n_classes,
         owners=None if owners is None else owners[:n_train],
     )
-    dealing = scheme.deal(pool, n_clients, numpy_generator(data_seed, "partition", "deal"))
+    dealing = _deal(scheme, pool, n_clients, data_seed)
     if isinstance(scheme, Natural) and owners is not None and (owners[n_train:] >= 0).any():
         tested = _by_test_owner(owners[:n_train], owners[n_train:], n_clients)
     else:
@@ -85,6 +87,25 @@ def official(dataset: Dataset, scheme: PartitionScheme, n_clients: int, *, data_
     test = [indices + n_train for indices in tested.indices]
     notes = (*dealing.notes, *tested.notes, *_gaps(dealing.indices, test))
     return make_partition(scheme.name, "official", dealing.indices, test, notes)
+
+
+def _deal(scheme: PartitionScheme, pool: Pool, n_clients: int, data_seed: int) -> Dealing:
+    """Let the scheme deal, and hold it to its contract: schemes come from plug-ins, too.
+
+    Raises:
+        PluginError: Samples are missing, repeated or made up, or there are more or fewer clients.
+    """
+    dealing = scheme.deal(pool, n_clients, numpy_generator(data_seed, "partition", "deal"))
+    n = len(pool.targets)
+    dealt = np.concatenate([np.empty(0, dtype=np.int64), *dealing.indices])
+    inside = dealt[(dealt >= 0) & (dealt < n)]
+    n_missing = n - len(np.unique(inside))
+    if len(dealing.indices) != n_clients or n_missing or len(dealt) != n:
+        raise PluginError(
+            f"partition '{scheme.name}' must deal each of {n} samples to exactly one of {n_clients} clients; "
+            f"found {len(dealing.indices)} clients, {n_missing} samples missing, {len(dealt)} dealt."
+        )
+    return Dealing(indices=tuple(np.sort(part) for part in dealing.indices), notes=dealing.notes)
 
 
 def _by_test_owner(train_owners: np.ndarray, test_owners: np.ndarray, n_clients: int) -> Dealing:

@@ -13,6 +13,7 @@ from fedpcd_cli.data.schemes.dirichlet import Dirichlet
 from fedpcd_cli.data.schemes.dirichlet_class import DirichletClass
 from fedpcd_cli.data.schemes.iid import IID
 from fedpcd_cli.data.schemes.natural import Natural
+from fedpcd_cli.errors import PluginError
 
 
 class Fixed(PartitionScheme):
@@ -190,6 +191,35 @@ def test_natural_matched(make_dataset):
     assert sizes(partition.train_indices) == [6, 6]
     held = np.concatenate([partition.train_indices[0], partition.test_indices[0]])
     assert (held % 2 == 0).all()
+
+
+# --- schemes of plug-ins ---
+
+
+@pytest.mark.parametrize(
+    ("parts", "found"),
+    [
+        ([[0, 1], [2]], "2 clients, 1 samples missing, 3 dealt."),
+        ([[0, 1], [2, 2]], "2 clients, 1 samples missing, 4 dealt."),
+        ([[0, 1], [2, 3, 3]], "2 clients, 0 samples missing, 5 dealt."),
+        ([[0, 1], [2, 4]], "2 clients, 1 samples missing, 4 dealt."),
+        ([[0, 1, 2, 3]], "1 clients, 0 samples missing, 4 dealt."),
+    ],
+)
+@pytest.mark.parametrize("protocol", ["matched", "official"])
+def test_a_scheme_that_breaks_its_contract_is_named(make_dataset, parts, found, protocol):
+    class Broken(PartitionScheme):
+        name = "broken"
+
+        def deal(self, pool, n_clients, rng):
+            return Dealing(indices=tuple(np.array(part) for part in parts))
+
+    dataset = make_dataset([0, 0, 0, 0], [], 1)
+    with pytest.raises(PluginError) as caught:
+        run(dataset, Broken(), 2, protocol)
+    assert str(caught.value) == (
+        f"partition 'broken' must deal each of 4 samples to exactly one of 2 clients; found {found}"
+    )
 
 
 # --- seeds ---
