@@ -44,6 +44,10 @@ def nested_section(cls: type[Section], name: str) -> type[Section] | None:
     return None
 
 
+def _is_optional(cls: type[Section], name: str) -> bool:
+    return type(None) in typing.get_args(cls.model_fields[name].annotation)
+
+
 class Builder:
     """Builds one recipe from its merged, canonical nodes.
 
@@ -102,13 +106,10 @@ class Builder:
                 return self._shorthand(chosen, child, node)
         section = nested_section(cls, name)
         field = cls.model_fields[name]
-        if section is not None and (child is None or child.value is not None):
-            if child is not None:
-                return self._section(section, child, here)
-            if field.is_required():
-                return self._missing(node, name)
-            if field.get_default() is not None:
-                return self._section(section, Node({}, DEFAULT, dotted), here)
+        if section is not None and child is None and not field.is_required() and field.get_default() is not None:
+            child = Node({}, DEFAULT, dotted)
+        if section is not None and child is not None and (child.value is not None or not _is_optional(cls, name)):
+            return self._section(section, child, here)
         if child is None:
             if field.is_required():
                 return self._missing(node, name)

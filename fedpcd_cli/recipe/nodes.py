@@ -118,9 +118,9 @@ class Problems:
         return bool(self.found)
 
     def lines(self) -> Iterator[str]:
-        """Yield one line per problem, file by file, in the order of lines."""
-        sources = list(dict.fromkeys(origin.source for origin, _, _ in self.found))
-        for source in sources:
+        """Yield one line per problem, file by file, in the order of lines; `--set` last."""
+        sources = dict.fromkeys(origin.source for origin, _, _ in self.found)
+        for source in sorted(sources, key=lambda source: source == "--set"):
             here = [(origin, message) for origin, message, _ in self.found if origin.source == source]
             for origin, message in sorted(here, key=lambda entry: entry[0].line or 0):
                 yield f"{origin.where}: {message}"

@@ -56,7 +56,8 @@ def _check_threads(value: Any) -> Any:
 
 
 def _check_path(value: Any) -> Any:
-    if isinstance(value, str) and (not value.strip() or any(ord(char) < 32 for char in value)):
+    text = str(value)
+    if not isinstance(value, str | Path) or not text.strip() or any(ord(char) < 32 for char in text):
         raise PydanticCustomError("path", "must be a path")
     return value
 
