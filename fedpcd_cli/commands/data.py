@@ -25,8 +25,7 @@ def data(
     Loads and deals exactly as `train` does, so the partition digest is that of the run. With --format csv there
     is one row per client; json holds everything.
     """
-    from fedpcd_cli.data.cache import cache_dir
-    from fedpcd_cli.data.federation import build_federation
+    from fedpcd_cli.commands.loading import load_federation
     from fedpcd_cli.recipe.library import find_recipe
     from fedpcd_cli.recipe.load import load_recipe
     from fedpcd_cli.views.console import message_console, result_console
@@ -39,13 +38,7 @@ def data(
         check_figure_path(figure)
     plan = load_recipe(find_recipe(recipe), overrides or []).recipe
     messages = message_console()
-    with show_steps(messages, "loading data") as progress:
-        federation = build_federation(
-            plan.data,
-            plan.effective_data_seed,
-            cache_dir=cache_dir(),
-            progress=progress,
-        )
+    federation = load_federation(plan, messages)
     if output_format is OutputFormat.TABLE:
         result_console().print(federation_view(federation))
     elif output_format is OutputFormat.JSON:

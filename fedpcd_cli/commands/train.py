@@ -11,7 +11,6 @@ from fedpcd_cli.commands.options import FormatOption, QuietOption, SetOption
 from fedpcd_cli.views.formats import OutputFormat
 
 if TYPE_CHECKING:
-    from fedpcd_cli.data.federation import Federation
     from fedpcd_cli.recipe.load import ResolvedRecipe
 
 
@@ -86,36 +85,19 @@ def _is_finished(root: Path, *, resume: bool) -> bool:
 
 
 def _run(resolved: ResolvedRecipe, root: Path, *, resume: bool, quiet: bool) -> None:
+    from fedpcd_cli.commands.loading import load_federation
     from fedpcd_cli.recipe.document import to_yaml
     from fedpcd_cli.views.console import message_console
     from fedpcd_cli.views.live import LiveRun
+    from fedpcd_cli.views.steps import show_steps
 
     plan = resolved.recipe
-    console = message_console(quiet=False)
-    federation = _load_data(resolved, quiet=quiet)
-    if not quiet and console.is_terminal:
-        with console.status("Loading PyTorch …"):
-            from fedpcd_cli.engine.run import execute
-    else:
-        from fedpcd_cli.engine.run import execute
+    console = message_console()
+    messages = message_console(quiet=quiet)
+    federation = load_federation(plan, messages)
+    for note in federation.notes:
+        messages.print(f"Note: {note}", soft_wrap=True, markup=False)
     with LiveRun(console, plan.aggregator.title or plan.aggregator.name, plan.rounds, quiet=quiet) as live:
+        with show_steps(messages, "loading PyTorch"):
+            from fedpcd_cli.engine.run import execute
         execute(resolved, to_yaml(resolved.document), federation, root, live, resume=resume)
-
-
-def _load_data(resolved: ResolvedRecipe, *, quiet: bool) -> Federation:
-    from fedpcd_cli.data.cache import cache_dir
-    from fedpcd_cli.data.federation import build_federation
-    from fedpcd_cli.views.console import message_console
-
-    plan = resolved.recipe
-    console = message_console(quiet=quiet)
-    with console.status("Loading data …") as status:
-        federation = build_federation(
-            plan.data,
-            plan.effective_data_seed,
-            cache_dir=cache_dir(),
-            progress=lambda text: status.update(text),
-        )
-    for note in federation.dataset.notes + federation.partition.notes:
-        console.print(f"Note: {note}", soft_wrap=True)
-    return federation
