@@ -121,7 +121,7 @@ def test_a_client_is_never_in_conflict_with_its_own_past():
 
 
 def test_scale_and_rate_of_earlier_updates_cancel():
-    first, second = two_rounds(second_client=1)
+    second = two_rounds(second_client=1)[1]
     longer = make_cohort([[0, -9]], client_ids=[0], n_clients=3, received_losses=[1], local_lr=3.0)
     done = list(aggregate_all(FedFV(), [longer, second], n_clients=3, cohort_size=1))
     close(done[1][0].direction, [math.sqrt(2), 0])
