@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-# A column chunk of the smaller operand stays in a core's level-2 cache while the larger one streams past it;
-# an accelerator wants few, large products instead.
+# A chunk of columns of the smaller operand stays in a core's level-2 cache while the larger one streams past it.
+# All chunks of a block are one batched product: threads meet once per block, not once per chunk, which is what
+# keeps the speed on a machine that does other work too.
 _CACHE_BYTES = 512 * 1024
-_ACCELERATOR_COLUMNS = 1 << 18
 _SMALLEST_CHUNK = 512
+_ACCELERATOR_CHUNK = 1 << 18
+_BLOCK_BYTES = 16 * 1024 * 1024  # of partial results, and of rows gathered or widened at a time
 
 
 def inner_products(
@@ -43,17 +45,18 @@ def inner_products(
         b, index = b[index], None
     wide = exact or a.dtype == torch.float64
     total = torch.zeros((a.shape[0], n_rows), dtype=_accumulator(a), device=a.device)
-    step = _columns_per_chunk(a, min(a.shape[0], n_rows))
-    for start in range(first, last, step):
-        stop = min(start + step, last)
+    chunk = _chunk_columns(a, min(total.shape))
+    copies = index is not None or a.dtype != (total.dtype if wide else torch.float32)
+    block = _block_columns(total, chunk, n_rows if copies else 0)
+    for start in range(first, last, block):
+        stop = min(start + block, last)
         left, right = a[:, start:stop], b[:, start:stop]
         if isinstance(index, torch.Tensor):
             right = right.index_select(0, index)
         if wide:
-            left, right = left.to(total.dtype), right.to(total.dtype)
-        elif left.dtype not in (torch.float32, torch.float64):
-            left, right = left.float(), right.float()
-        total += left @ right.T
+            total += left.to(total.dtype) @ right.to(total.dtype).T
+        else:
+            _add_chunked(total, left.float(), right.float(), chunk)
     return total.cpu().numpy().astype(np.float64, copy=False)
 
 
@@ -77,10 +80,32 @@ def _length(index: slice | torch.Tensor) -> int:
     return index.stop - index.start if isinstance(index, slice) else int(index.numel())
 
 
-def _columns_per_chunk(rows: torch.Tensor, smaller: int) -> int:
+def _add_chunked(total: torch.Tensor, left: torch.Tensor, right: torch.Tensor, chunk: int) -> None:
+    """Add `left @ right.T` to the total, in float32 within a chunk of columns and in the total's type across."""
+    n_chunks = left.shape[1] // chunk
+    body = n_chunks * chunk
+    if n_chunks:
+        partial = torch.bmm(
+            left[:, :body].view(-1, n_chunks, chunk).permute(1, 0, 2),
+            right[:, :body].view(-1, n_chunks, chunk).permute(1, 2, 0),
+        )
+        total += partial.sum(dim=0, dtype=total.dtype)
+    if body < left.shape[1]:
+        total += left[:, body:] @ right[:, body:].T
+
+
+def _chunk_columns(rows: torch.Tensor, smaller: int) -> int:
     if rows.device.type != "cpu":
-        return _ACCELERATOR_COLUMNS
+        return _ACCELERATOR_CHUNK
     return max(_SMALLEST_CHUNK, _CACHE_BYTES // (smaller * rows.element_size()))
+
+
+def _block_columns(total: torch.Tensor, chunk: int, copied_rows: int) -> int:
+    """Return how many columns to take at a time: whole chunks, bounded by what a block needs beside its input."""
+    chunks = max(1, _BLOCK_BYTES // (4 * total.numel()))
+    if copied_rows:
+        chunks = min(chunks, max(1, _BLOCK_BYTES // (4 * copied_rows * chunk)))
+    return chunks * chunk
 
 
 def _accumulator(rows: torch.Tensor) -> torch.dtype:
