@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
@@ -51,6 +52,9 @@ def _options(
 
 def main() -> None:
     """Run the command line; errors that a user can act on are printed as text, with their exit code."""
+    # OpenMP reads this when torch loads. Threads that wait actively are fastest alone on a machine, but two such
+    # runs side by side stall each other tenfold and worse.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         app()
     except FedPCDError as error:
