@@ -15,7 +15,7 @@ from fedpcd_cli.commands.recipes import recipes_app
 from fedpcd_cli.commands.report import report
 from fedpcd_cli.commands.train import train
 from fedpcd_cli.commands.validate import validate
-from fedpcd_cli.errors import ExitCode, FedPCDError
+from fedpcd_cli.errors import ExitCode, FedPCDError, UsageError
 
 EPILOG = (
     "Exit codes: 0 fine, 1 the run failed, 2 usage or recipe, 3 diverged (non-finite numbers), 4 plug-in, "
@@ -50,12 +50,20 @@ def _options(
     """Fair federated learning experiments: FedPCD and the rules it is compared with."""
 
 
+def _check_working_folder() -> None:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise UsageError("The current folder no longer exists.", hint="Change to another one.") from None
+
+
 def main() -> None:
     """Run the command line; errors that a user can act on are printed as text, with their exit code."""
     # OpenMP reads this when torch loads. Threads that wait actively are fastest alone on a machine, but two such
     # runs side by side stall each other tenfold and worse.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
+        _check_working_folder()
         app()
     except FedPCDError as error:
         # Plain text: a recipe's brackets must not be read as markup, nor lines be wrapped in a log.

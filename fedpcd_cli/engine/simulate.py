@@ -214,7 +214,7 @@ class Simulation:
             "buffers": self.buffers,
             "aggregator": self.aggregator_state,
             "personal": self.personal.state() if self.personal is not None else None,
-            "growth": {"medians": self.growth.medians, "warned": self.growth.warned},
+            "growth": self.growth.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -225,7 +225,7 @@ class Simulation:
         self.aggregator_state = state["aggregator"]
         if self.personal is not None:
             self.personal.restore(state["personal"])
-        self.growth = GrowthWatch(state["growth"]["medians"], state["growth"]["warned"])
+        self.growth = GrowthWatch(**state["growth"])
 
     def _update_matrix(self) -> torch.Tensor:
         """Return the `[m, P]` matrix that the clients train in; the same one every round if it may be."""

@@ -110,7 +110,7 @@ class Problems:
 
     def add(self, origin: Origin, message: str, *, plugin: bool = False) -> None:
         """Add one problem; `plugin` marks those that no change of the recipe would cure."""
-        entry = (origin, " ".join(message.split()), plugin)
+        entry = (origin, shorten(message, 1200), plugin)
         if entry not in self.found:
             self.found.append(entry)
 

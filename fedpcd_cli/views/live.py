@@ -139,7 +139,9 @@ class LiveRun:
         self._console.print(Text.assemble(("warning: ", "yellow"), text), soft_wrap=True)
 
     def _render(self) -> RenderableType:
-        facts = Text("  ", overflow="fold")
+        facts = Text(overflow="fold")
         for key, value in self._facts.items():
+            if key == "loss" and self._console.width < 90:
+                continue
             facts.append(f"{key} ", style="dim").append(f"{value}  ", style="bold")
         return Group(self._progress, facts)

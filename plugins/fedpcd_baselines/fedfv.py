@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from fedpcd_baselines.losses import finite_losses
-from fedpcd_baselines.products import gram_in_range, squared_norms
+from fedpcd_baselines.products import gram_in_range, mean_length, squared_norms
 from fedpcd_cli.api import Aggregation, Aggregator, Cohort, Needs, Param, ServerContext, State
 
 if TYPE_CHECKING:
     import torch
-
-# Squared length of a mean over the squared mean length, below which a Gram matrix of float32 rows has lost it.
-_CANCELLATION = 5e-3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +105,7 @@ class FedFV(Aggregator):
         memory = _remember(state["rounds"], cohort, used, self._window)
         conflicting = self._mitigate(fair, cohort, memory)
         length = math.sqrt(squared_norms(fair[None])[0])
-        target = _mean_length(rows, gram, used)
+        target = mean_length(rows, gram, used)
         scale = target / length if length > _rounding(fair) * size else 0.0
         aggregation = Aggregation(
             direction=fair.mul_(scale),
@@ -189,18 +186,6 @@ def _remember(rounds: Mapping[int, Any], cohort: Cohort, used: np.ndarray, windo
             memory[t] = {"rows": left, "updates": entry["updates"]}
     memory[cohort.round_index] = {"rows": seen, "updates": cohort.pseudo_gradients}
     return memory
-
-
-def _mean_length(rows: torch.Tensor, gram: np.ndarray, used: np.ndarray) -> float:
-    """Return the length of the uniform mean of the used rows; formed explicitly where the rows cancel."""
-    from fedpcd_cli.api import combine
-
-    weights = np.zeros(gram.shape[0])
-    weights[used] = 1.0 / used.size
-    square = float(weights @ gram @ weights)
-    if square <= _CANCELLATION * float(weights @ np.sqrt(np.diag(gram))) ** 2:
-        square = float(squared_norms(combine(rows, weights)[None])[0])
-    return math.sqrt(square)
 
 
 def _rounding(vector: torch.Tensor) -> float:

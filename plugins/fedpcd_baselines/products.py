@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 
 # Between these, squares of float32 entries lose nothing that matters to underflow or overflow.
 _SAFE_SQUARES = (1e-28, 1e30)
+# Squared length of a mean over the squared mean length, below which a Gram matrix of float32 rows has lost it.
+_CANCELLATION = 5e-3
 
 
 def gram_in_range(rows: torch.Tensor) -> np.ndarray:
@@ -38,6 +41,18 @@ def squared_norms(rows: torch.Tensor) -> np.ndarray:
             for row, s in zip(rows, squares, strict=True)
         ]
     )
+
+
+def mean_length(rows: torch.Tensor, gram: np.ndarray, used: np.ndarray) -> float:
+    """Return the length of the uniform mean of the used rows; formed explicitly where the rows cancel."""
+    from fedpcd_cli.api import combine
+
+    weights = np.zeros(gram.shape[0])
+    weights[used] = 1.0 / used.size
+    square = float(weights @ gram @ weights)
+    if square <= _CANCELLATION * float(weights @ np.sqrt(np.diag(gram))) ** 2:
+        square = float(squared_norms(combine(rows, weights)[None])[0])
+    return math.sqrt(square)
 
 
 def _leaves_range(squares: np.ndarray) -> bool:

@@ -84,3 +84,14 @@ def test_help_documents_the_exit_codes(fedpcd):
         assert code in text
     assert fedpcd("--version").out.startswith("fedpcd 0.")
     assert fedpcd("tarin").code == 2
+
+
+def test_a_deleted_working_folder_is_named(fedpcd, tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    done = fedpcd("recipes", "ls")
+    monkeypatch.chdir(tmp_path)
+    assert done.code == 2
+    assert done.err.startswith("error: The current folder no longer exists.")

@@ -24,6 +24,13 @@ def test_slow_growth_is_fine_and_rounds_older_than_ten_are_forgotten():
         norm *= 1.3  # 1.3^10 = 13.8 within ten rounds
 
 
+def test_growth_from_a_nearly_converged_model_is_no_alarm():
+    watch = GrowthWatch()
+    for norm in (5.0, 1.0, 0.1, 0.02, 0.7):
+        assert watch.observe([norm]) is None
+    assert watch.observe([5.5]) is not None
+
+
 def test_zero_updates_and_empty_rounds_do_not_count():
     watch = GrowthWatch()
     assert watch.observe([]) is None
@@ -34,4 +41,4 @@ def test_zero_updates_and_empty_rounds_do_not_count():
 def test_state_survives_a_restart():
     watch = GrowthWatch()
     watch.observe([1.0])
-    assert GrowthWatch(watch.medians, watch.warned).observe([21.0]) is not None
+    assert GrowthWatch(**watch.state()).observe([21.0]) is not None

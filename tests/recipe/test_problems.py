@@ -51,6 +51,7 @@ from fedpcd_cli.registry import Plugin, Registry
             "name must be 1 to 64 small letters, digits, '-', '_' or '.', with a letter or digit at",
         ),
         ("name: ../x", "with a letter or digit at both ends; found '../x'"),
+        ('seed: "a\\nb\\u202e"', "r.yaml:8: seed must be a whole number; found 'a b\ufffd'"),
         ("extends: [a, b]", "extends must be a recipe file or the name of a shipped recipe; found a list"),
         ("extends: ''", "extends must be a recipe file or the name of a shipped recipe; found ''"),
         ('"a\\nb": 1', "r.yaml:8: 'a b' is not a key of a recipe"),
