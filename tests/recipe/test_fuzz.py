@@ -16,7 +16,7 @@ from fedpcd_cli.recipe.document import recipe_from_document, to_yaml
 from fedpcd_cli.recipe.load import load_recipe
 
 _profile = settings(
-    max_examples=250,
+    max_examples=120,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
