@@ -10,10 +10,10 @@ import torch
 # A chunk of columns of the smaller operand stays in a core's level-2 cache while the larger one streams past it.
 # All chunks of a block are one batched product: threads meet once per block, not once per chunk, which is what
 # keeps the speed on a machine that does other work too.
-_CACHE_BYTES = 512 * 1024
+_CACHE_BYTES = 160 * 1024
 _SMALLEST_CHUNK = 512
 _ACCELERATOR_CHUNK = 1 << 18
-_BLOCK_BYTES = 16 * 1024 * 1024  # of partial results, and of rows gathered or widened at a time
+_BLOCK_BYTES = 8 * 1024 * 1024  # of partial results, and of rows gathered or widened at a time
 
 
 def inner_products(
@@ -48,11 +48,13 @@ def inner_products(
     chunk = _chunk_columns(a, min(total.shape))
     copies = index is not None or a.dtype != (total.dtype if wide else torch.float32)
     block = _block_columns(total, chunk, n_rows if copies else 0)
+    gathered = b.new_empty(0 if index is None else n_rows * min(block, last - first))
     for start in range(first, last, block):
         stop = min(start + block, last)
         left, right = a[:, start:stop], b[:, start:stop]
         if isinstance(index, torch.Tensor):
-            right = right.index_select(0, index)
+            place = gathered[: n_rows * (stop - start)].view(n_rows, stop - start)
+            right = torch.index_select(right, 0, index, out=place)
         if wide:
             total += left.to(total.dtype) @ right.to(total.dtype).T
         else:

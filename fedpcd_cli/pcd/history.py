@@ -12,8 +12,8 @@ import torch
 from fedpcd_cli.errors import FedPCDError
 from fedpcd_cli.linalg.gram import gram_matrix, inner_products
 
-# Squares of larger or smaller entries leave float32; such rows are multiplied in float64.
-_SAFE_ENTRIES = (1e-15, 1e15)
+# Squared norms outside have entries whose products leave float32; such rows are multiplied in float64.
+_SAFE_SQUARES = (1e-25, 1e30)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -109,28 +109,27 @@ class HistoryCache:
     def collect(self, rows: torch.Tensor, client_ids: Sequence[int], round_index: int) -> RoundRows:
         """Return this round's constraints; only products with the cohort's rows `[m, P]` are computed."""
         ids = np.asarray(client_ids, dtype=np.int64)
-        peaks = _largest_entries(rows)
-        fresh = np.flatnonzero(peaks > 0)
         usable = (round_index - self.source_rounds <= self.window) & ~np.isin(self.client_ids, ids)
         kept = np.flatnonzero(usable)
         kept = kept[np.argsort(self.slots[kept], kind="stable")]  # neighbors in memory are read together
         cached = self.gram[np.ix_(kept, kept)]
-        exact = _leaves_float32(rows.dtype, peaks[fresh], np.sqrt(np.diag(cached)))
-        live = rows if fresh.size == ids.size else rows[torch.from_numpy(fresh).to(rows.device)]
+        among, exact = _cohort_products(rows, np.diag(cached))
+        fresh = np.flatnonzero(np.diag(among) > 0)
         k, c = fresh.size, fresh.size + kept.size
         gram = np.empty((c, c))
-        gram[:k, :k] = gram_matrix(live, exact=exact)
+        gram[:k, :k] = among[np.ix_(fresh, fresh)]
         gram[k:, k:] = cached
         if kept.size and self.ring is not None:
-            gram[:k, k:] = inner_products(live, self.ring, rows=self.slots[kept], exact=exact)
+            gram[:k, k:] = inner_products(rows, self.ring, rows=self.slots[kept], exact=exact)[fresh]
             gram[k:, :k] = gram[:k, k:].T
+        zero = np.diag(among) == 0
         return RoundRows(
             client_ids=np.concatenate([ids[fresh], self.client_ids[kept]]),
             source_rounds=np.concatenate([np.full(k, round_index, dtype=np.int64), self.source_rounds[kept]]),
             gram=gram,
             fresh=fresh,
             slots=self.slots[kept],
-            zero_ids=tuple(int(client) for client in ids[peaks == 0]),
+            zero_ids=tuple(int(client) for client in ids[zero]),
             multiplied_pairs=k * c,
         )
 
@@ -168,13 +167,15 @@ class HistoryCache:
         )
 
 
-def _largest_entries(rows: torch.Tensor) -> np.ndarray:
-    """Return the largest absolute entry of each row, float64 `[m]`."""
-    return np.asarray(torch.linalg.vector_norm(rows, ord=float("inf"), dim=1).cpu().double().numpy())
-
-
-def _leaves_float32(dtype: torch.dtype, peaks: np.ndarray, norms: np.ndarray) -> bool:
-    if dtype == torch.float64:
-        return False
-    low, high = _SAFE_ENTRIES
-    return any(values.size and (values.min() < low or values.max() > high) for values in (peaks, norms))
+def _cohort_products(rows: torch.Tensor, cached_squares: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Return the Gram matrix of the cohort, `[m, m]`, and whether float32 was too narrow for this round."""
+    gram = gram_matrix(rows)
+    if rows.dtype == torch.float64:
+        return gram, False
+    squares = np.diag(gram)
+    suspicious = [int(i) for i in np.flatnonzero(squares == 0) if bool(rows[int(i)].any())]
+    measured = np.concatenate([squares[squares != 0], cached_squares])
+    low, high = _SAFE_SQUARES
+    if not suspicious and ((measured >= low) & (measured <= high)).all():
+        return gram, False
+    return gram_matrix(rows, exact=True), True

@@ -101,7 +101,7 @@ def decide(posed: Posed, found: RoundRows, *, solver: str, on_infeasible: str, r
         names = name_clients([int(client) for client in found.client_ids[farkas > 0]])
         raise FedPCDError(
             f"round {round_index}: {names} contradict each other: no direction gives all of them their share.",
-            hint="Set aggregator.params.on_infeasible to fedavg or relax, or use fewer history_rounds.",
+            hint="Set aggregator.on_infeasible to fedavg or relax, or use fewer history_rounds.",
         )
     if farkas is not None and on_infeasible == "relax":
         program = program.without_thresholds()
