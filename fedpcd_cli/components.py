@@ -106,7 +106,8 @@ def describe_validation(error: Mapping[str, Any], found: Any) -> str:
         "list_type": "must be a list",
         "missing": "is required",
     }.get(kind)
-    text = wanted.format(**context) if wanted else error["msg"][0].lower() + error["msg"][1:]
+    bounds = {key: f"{value:g}" if isinstance(value, float) else value for key, value in context.items()}
+    text = wanted.format(**bounds) if wanted else error["msg"][0].lower() + error["msg"][1:]
     return f"{text}; found {_show(found)}"
 
 

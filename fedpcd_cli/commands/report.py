@@ -34,12 +34,13 @@ def print_report(roots: list[Path], output_format: OutputFormat, *, definitions:
     from fedpcd_cli.views.console import message_console, result_console
     from fedpcd_cli.views.formats import to_csv, to_json
     from fedpcd_cli.views.metrics_table import metrics_table
-    from fedpcd_cli.views.run_summary import summarize
+    from fedpcd_cli.views.run_summary import RunSummary, summarize
 
-    summaries, failures = [], []
+    summaries: list[RunSummary] = []
+    failures: list[StoreError] = []
     for root in roots:
         try:
-            summaries.append(summarize(RunReader(root)))
+            summaries += summarize(RunReader(root))
         except StoreError as error:
             failures.append(error)
     if not summaries:

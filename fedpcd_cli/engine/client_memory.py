@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 
@@ -39,7 +38,3 @@ class PersonalModels:
 
     def restore(self, models: Mapping[int, torch.Tensor] | None) -> None:
         self._models = {int(client_id): model for client_id, model in (models or {}).items()}
-
-    def describe(self) -> dict[str, Any]:
-        """Return how many clients have a model of their own."""
-        return {"n_personal_models": len(self._models)}

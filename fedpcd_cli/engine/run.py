@@ -129,7 +129,7 @@ def _loop(simulation: Simulation, writer: RunWriter, observer: RunObserver) -> N
 
 def _evaluate(simulation: Simulation, writer: RunWriter, observer: RunObserver) -> None:
     evaluation = simulation.evaluate()
-    if not math.isfinite(evaluation.metrics.loss):
+    if not math.isfinite(evaluation.scores.metrics.loss):
         raise DivergedError(
             f"round {simulation.round_index}: the test loss is not finite.", hint="Use a smaller local.lr."
         )

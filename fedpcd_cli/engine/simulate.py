@@ -15,13 +15,13 @@ from fedpcd_cli.data.transform import Transform
 from fedpcd_cli.engine.client_memory import PersonalModels
 from fedpcd_cli.engine.device import resolve_device, resolve_threads, set_threads
 from fedpcd_cli.engine.device_data import DeviceData
-from fedpcd_cli.engine.evaluate import Evaluation, evaluate
+from fedpcd_cli.engine.evaluate import Evaluation, evaluate, evaluate_personal
 from fedpcd_cli.engine.flat_model import FlatModel, build_module
 from fedpcd_cli.engine.growth import GrowthWatch
 from fedpcd_cli.engine.local import ClientReport, LocalTrainer
 from fedpcd_cli.engine.sampling import cohort_size, sample_cohort
 from fedpcd_cli.engine.server import aggregate_and_step, all_excluded_error, average_buffers, broken_update
-from fedpcd_cli.errors import DataError
+from fedpcd_cli.errors import DataError, UsageError
 from fedpcd_cli.rounds.cohort import Cohort
 from fedpcd_cli.rounds.record import Exclusion, RoundRecord
 
@@ -99,6 +99,11 @@ class Simulation:
                 params=self.model.initial,
             )
         )
+        if self._needs.personal_proximal is None and recipe.evaluation.model == "personal":
+            raise UsageError(
+                "evaluation.model must be 'global' or 'both' for a rule that trains no personal models; found "
+                f"'personal' with '{self.aggregator.name}'."
+            )
         self.personal = PersonalModels(self.model.initial) if self._needs.personal_proximal is not None else None
         self.growth = GrowthWatch()
         self.is_consistent = True
@@ -202,9 +207,20 @@ class Simulation:
         return RoundResult(record, certificate, seconds)
 
     def evaluate(self) -> Evaluation:
-        """Evaluate the model that the rule's paper evaluates, on every client."""
+        """Evaluate the model that the rule's paper evaluates, on every client; personal models beside it."""
         params = self.aggregator.evaluated_params(self.params, self.aggregator_state)
-        return evaluate(self.model, self.data, params, self.buffers, self.round_index)
+        scores = evaluate(self.model, self.data, params, self.buffers)
+        personal = self.personal
+        if personal is None or self.recipe.evaluation.model == "global":
+            return Evaluation(self.round_index, scores)
+        stand_in = self.params if self.recipe.evaluation.unseen == "global" else self.model.initial
+
+        def params_of(client_id: int) -> torch.Tensor:
+            return personal.of(client_id) if personal.has_trained(client_id) else stand_in
+
+        own = evaluate_personal(self.model, self.data, params_of, self.buffers)
+        n_unseen = sum(not personal.has_trained(client_id) for client_id in range(self.n_clients))
+        return Evaluation(self.round_index, scores, own, n_unseen)
 
     def state(self) -> dict[str, Any]:
         """Return everything that the next round depends on, as plain nested data (not copied)."""

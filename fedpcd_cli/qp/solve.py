@@ -66,7 +66,9 @@ def satisfied(program: HalfspaceProgram) -> bool:
 def _bend(program: HalfspaceProgram, backend: ModuleType) -> tuple[np.ndarray, SolveStatus]:
     """Return the best multipliers that were found, and whether they are good enough."""
     unit = UnitProgram.of(program)
-    found = backend.multipliers(unit) if unit.rows.size else None
+    if unit.rows.size == 0:
+        return np.zeros(program.size), SolveStatus.INACCURATE
+    found = backend.multipliers(unit)
     if found is None:
         return np.zeros(program.size), SolveStatus.INACCURATE
     if backend is daqp_backend:

@@ -192,6 +192,14 @@ class EvaluationSection(Section):
     """When all clients are evaluated (always at round 0 and at the end)."""
 
     every: Positive = Field(default=10, description="Rounds between evaluations of all clients.")
+    model: Literal["global", "personal", "both"] = Field(
+        default="both",
+        description="Models in the table; personal ones exist only for rules that train them, such as Ditto.",
+    )
+    unseen: Literal["initial", "global"] = Field(
+        default="initial",
+        description="What stands for the personal model of a client that was never sampled.",
+    )
 
 
 class EngineSection(Section):

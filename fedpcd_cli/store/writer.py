@@ -19,7 +19,7 @@ from fedpcd_cli.store.status import RunState, write_status
 if TYPE_CHECKING:
     import torch
 
-    from fedpcd_cli.engine.evaluate import Evaluation
+    from fedpcd_cli.engine.evaluate import Evaluation, Scores
     from fedpcd_cli.rounds.certificate import Certificate
 
 
@@ -71,17 +71,16 @@ class RunWriter:
         self.round_index = record.round_index
 
     def write_evaluation(self, evaluation: Evaluation, test_counts: np.ndarray, params_digest: str) -> None:
-        """Append one evaluation with every client's values."""
-        self._evaluations.append(
-            {
-                "round": evaluation.round_index,
-                "metrics": evaluation.metrics.as_dict(),
-                "params_digest": params_digest,
-                "n_correct": evaluation.n_correct.tolist(),
-                "n_test": test_counts.tolist(),
-                "loss_sums": evaluation.loss_sums.tolist(),
-            }
-        )
+        """Append one evaluation with every client's values, those of personal models beside them."""
+        record = {
+            "round": evaluation.round_index,
+            "params_digest": params_digest,
+            "n_test": test_counts.tolist(),
+            **_scores(evaluation.scores),
+        }
+        if evaluation.personal is not None:
+            record["personal"] = {"n_unseen": evaluation.n_unseen, **_scores(evaluation.personal)}
+        self._evaluations.append(record)
 
     def write_checkpoint(self, state: dict[str, Any]) -> None:
         """Save the state between two rounds; the records up to it reach the disk first."""
@@ -106,6 +105,14 @@ class RunWriter:
     def close(self) -> None:
         for log in (self._rounds, self._timings, self._evaluations):
             log.close()
+
+
+def _scores(scores: Scores) -> dict[str, Any]:
+    return {
+        "metrics": scores.metrics.as_dict(),
+        "n_correct": scores.n_correct.tolist(),
+        "loss_sums": scores.loss_sums.tolist(),
+    }
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, durable: bool = True) -> None:

@@ -11,7 +11,7 @@ import torch
 from fedpcd_cli.aggregators.base import Aggregator, ServerContext, State
 from fedpcd_cli.rounds.aggregation import Aggregation
 from fedpcd_cli.rounds.cohort import Cohort
-from fedpcd_cli.rounds.layout import ParameterLayout
+from fedpcd_cli.rounds.layout import ParameterLayout, ParameterSlot
 
 
 def make_cohort(
@@ -95,8 +95,6 @@ def example_rounds() -> tuple[Cohort, Cohort]:
     Displacements are (.3, -.1 | .2, .1) and (-.1, .2 | .1, -.2), then (.2, .1 | -.1, .3) and (.1, -.3 | .2, .1);
     clients hold 1 and 3 examples, the local rate is 0.1, losses are (2, 1) and (1.5, 1.2).
     """
-    from fedpcd_cli.rounds.layout import ParameterSlot
-
     layout = ParameterLayout((ParameterSlot("first", (2,), 0, 0), ParameterSlot("second", (2,), 2, 1)))
     displacements = (
         [[0.3, -0.1, 0.2, 0.1], [-0.1, 0.2, 0.1, -0.2]],

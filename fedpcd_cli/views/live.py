@@ -120,7 +120,7 @@ class LiveRun:
 
     def evaluated(self, evaluation: Evaluation) -> None:
         """Show the newest metrics; without a terminal, as one plain line."""
-        values = evaluation.metrics.as_dict()
+        values = (evaluation.personal or evaluation.scores).metrics.as_dict()
         shown = {DEFINITIONS[key][0].lower(): format_metric(key, values[key]) for key in _SHOWN}
         self._facts |= shown
         if self._live is not None:

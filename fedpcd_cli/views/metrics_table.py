@@ -53,7 +53,8 @@ def run_label(run: RunSummary, runs: Sequence[RunSummary]) -> str:
     """Return the rule's name, with those of its parameters that differ among the runs shown."""
     same_rule = [other.params for other in runs if other.aggregator == run.aggregator]
     differing = [key for key, value in run.params.items() if any(params.get(key) != value for params in same_rule)]
-    return " ".join([run.aggregator, *(f"{key}={run.params[key]}" for key in differing)])
+    name = f"{run.aggregator} ({run.model})" if run.model == "personal" else run.aggregator
+    return " ".join([name, *(f"{key}={run.params[key]}" for key in differing)])
 
 
 def caption(runs: Sequence[RunSummary]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fedpcd_cli.errors import StoreError
@@ -18,6 +18,7 @@ class RunSummary:
         path: The run directory, as it was given.
         recipe: The recipe's name.
         aggregator: The rule's name.
+        model: `global` or `personal`.
         params: The rule's parameters.
         seed: Seed of model, cohorts and local training.
         data_seed: Seed of the partition.
@@ -37,6 +38,7 @@ class RunSummary:
     path: str
     recipe: str
     aggregator: str
+    model: str
     params: dict[str, Any]
     seed: int
     data_seed: int
@@ -64,6 +66,7 @@ class RunSummary:
             "n_evaluated": self.n_evaluated,
             "partition_digest": self.partition_digest,
             "aggregator": self.aggregator,
+            "model": self.model,
             **{f"aggregator.{key}": value for key, value in self.params.items()},
             "seed": self.seed,
             "data_seed": self.data_seed,
@@ -74,8 +77,8 @@ class RunSummary:
         }
 
 
-def summarize(run: RunReader) -> RunSummary:
-    """Return the summary of a run, finished or not.
+def summarize(run: RunReader) -> list[RunSummary]:
+    """Return the summary of a run, finished or not: one per kind of model that the recipe asks to show.
 
     Raises:
         StoreError: The directory is no run, or a file in it is damaged.
@@ -91,10 +94,11 @@ def summarize(run: RunReader) -> RunSummary:
         scheme = {**scheme.pop("params", {}), **scheme}
         details = ", ".join(f"{k} {v}" for k, v in scheme.items() if k not in ("scheme", "n_clients"))
         state = "killed" if status.state == "running" and not status.owner_is_alive else str(status.state)
-        return RunSummary(
+        common = RunSummary(
             path=str(run.root),
             recipe=recipe["name"],
             aggregator=name,
+            model="global",
             params=aggregator,
             seed=recipe["seed"],
             data_seed=recipe["seed"] if recipe.get("data_seed") is None else recipe["data_seed"],
@@ -110,5 +114,22 @@ def summarize(run: RunReader) -> RunSummary:
             notes=tuple(data["notes"]),
             partition_digest=partition["digest"],
         )
+        personal = evaluation.get("personal") if evaluation else None
+        wanted = recipe["evaluation"]["model"]
+        if personal is None:
+            return [common]
+        own = replace(
+            common,
+            model="personal",
+            metrics={key: personal["metrics"][key] for key in DEFINITIONS},
+            notes=(*common.notes, *_unseen_note(personal["n_unseen"], recipe["evaluation"]["unseen"])),
+        )
+        return [own] if wanted == "personal" else [common, own]
     except (KeyError, TypeError, AttributeError) as error:
         raise StoreError(f"{run.root}: damaged (missing {error}).") from None
+
+
+def _unseen_note(n_unseen: int, stand_in: str) -> list[str]:
+    if n_unseen == 0:
+        return []
+    return [f"{n_unseen} clients never took part; the {stand_in} model stands for their personal one."]

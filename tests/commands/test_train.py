@@ -251,3 +251,25 @@ def test_every_client_is_evaluated_and_its_values_kept(fedpcd, recipe, tmp_path)
         assert len(evaluation["n_correct"]) == len(evaluation["n_test"]) == 12
         accuracies = np.array(evaluation["n_correct"]) / np.array(evaluation["n_test"])
         assert evaluation["metrics"]["worst10_accuracy"] == pytest.approx(np.sort(accuracies)[:2].mean())
+
+
+def test_ditto_shows_global_and_personal_models_as_rows_of_their_own(fedpcd, recipe, tmp_path):
+    done = fedpcd("train", recipe, "--set", "aggregator=ditto")
+    assert done.code == 0, done.err
+    assert "(personal)" in done.out
+    assert "clients never took part" in " ".join(done.out.split())
+    rows = json.loads(fedpcd("report", "runs", "--format", "json").out)["runs"]
+    assert [row["model"] for row in rows] == ["global", "personal"]
+    assert rows[0]["loss"] != rows[1]["loss"]
+    run = RunReader(only_run(tmp_path / "runs"))
+    seen = {client for record in run.rounds for client in record["client_ids"]}
+    assert run.evaluations[-1]["personal"]["n_unseen"] == 12 - len(seen)
+    # Before anybody trained, every personal model is the global one.
+    assert run.evaluations[0]["personal"]["n_correct"] == run.evaluations[0]["n_correct"]
+    only = fedpcd(
+        "train", recipe, "--set", "aggregator=ditto", "--set", "evaluation.model=personal", "--format", "json"
+    )
+    assert [row["model"] for row in json.loads(only.out)["runs"]] == ["personal"]
+    wrong = fedpcd("train", recipe, "--set", "evaluation.model=personal")
+    assert wrong.code == 2
+    assert "evaluation.model must be 'global' or 'both'" in wrong.err

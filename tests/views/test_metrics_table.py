@@ -15,7 +15,7 @@ from fedpcd_cli.views.metrics_table import format_metric, metrics_table, run_lab
 from fedpcd_cli.views.run_summary import RunSummary
 
 RUN = RunSummary(
-    path="runs/a/fedpcd-s1-0", recipe="a", aggregator="fedpcd", params={"tau": 0.02, "solver": "daqp"},
+    path="runs/a/fedpcd-s1-0", recipe="a", aggregator="fedpcd", model="global", params={"tau": 0.02, "solver": "daqp"},
     seed=1, data_seed=1, state="finished", round_index=40, n_rounds=40,
     metrics={**dict.fromkeys(DEFINITIONS, 0.5), "worst10_accuracy": 0.12345, "jain_index": 0.98765},
     n_evaluated=30, n_clients=30, dataset="digits", scheme="iid", protocol="matched",
@@ -50,6 +50,7 @@ def test_rows_of_one_rule_show_the_parameters_that_differ():
     assert run_label(RUN, [RUN, other, third]) == "fedpcd tau=0.02"
     assert run_label(third, [RUN, other, third]) == "fedavg"
     assert run_label(RUN, [RUN]) == "fedpcd"
+    assert run_label(replace(RUN, model="personal"), [RUN]) == "fedpcd (personal)"
 
 
 def test_rows_as_csv_and_json():
