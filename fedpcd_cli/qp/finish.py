@@ -11,8 +11,9 @@ def finish(gram: np.ndarray, deficits: np.ndarray, start: np.ndarray) -> np.ndar
     """Return μ >= 0 minimizing ½ μᵀGμ - deficitsᵀμ, exact zeros included, from a near solution.
 
     This is Lawson and Hanson's method (Solving Least Squares Problems, 1974, algorithm NNLS) in Gram space: solve
-    on the active rows, drop what turns negative, add the most violated row, until no row is violated. Ends after
-    one solve when `start` has the right active set, and keeps its best point when it can't improve on it.
+    on the active rows, drop what turns negative, add the most violated row, until no row is violated. It ends
+    after one solve if `start` has the right active set. Where active rows are dependent it may miss the minimum:
+    the caller verifies the result.
 
     Args:
         gram: G with unit diagonal, `[k, k]`, positive semidefinite, possibly singular.

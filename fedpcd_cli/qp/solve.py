@@ -71,8 +71,15 @@ def _bend(program: HalfspaceProgram, backend: ModuleType) -> tuple[np.ndarray, S
     found = backend.multipliers(unit)
     if found is None:
         return np.zeros(program.size), SolveStatus.INACCURATE
+    candidates = [found]
     if backend is daqp_backend:
-        found = finish(unit.gram, unit.deficits, found)
-    multipliers = unit.original(found, program.size)
-    worst = Residuals.of(program, multipliers, program.slacks(multipliers)).worst
-    return multipliers, SolveStatus.BENT if worst <= backend.ACCURACY else SolveStatus.INACCURATE
+        candidates.insert(0, finish(unit.gram, unit.deficits, found))
+    candidates = [unit.original(candidate, program.size) for candidate in candidates]
+    residuals = [_worst_residual(program, candidate) for candidate in candidates]
+    best = int(np.argmin(residuals))
+    accurate = residuals[best] <= backend.ACCURACY
+    return candidates[best], SolveStatus.BENT if accurate else SolveStatus.INACCURATE
+
+
+def _worst_residual(program: HalfspaceProgram, multipliers: np.ndarray) -> float:
+    return Residuals.of(program, multipliers, program.slacks(multipliers)).worst
