@@ -29,11 +29,17 @@ def format_metric(key: str, value: float | None) -> str:
 
 def metrics_table(runs: Sequence[RunSummary]) -> Table:
     """Return one row per run, the caption naming everything that the numbers depend on."""
-    table = Table(box=box.SIMPLE_HEAD, caption=caption(runs), caption_justify="left", pad_edge=False)
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        caption=caption(runs),
+        caption_justify="left",
+        pad_edge=False,
+        collapse_padding=True,
+    )
     same_recipe = len({run.recipe for run in runs}) == 1
     if not same_recipe:
         table.add_column("Recipe", overflow="fold")
-    table.add_column("Rule")
+    table.add_column("Rule", overflow="fold", min_width=10)
     some_unfinished = any(run.state != "finished" for run in runs)
     if some_unfinished:
         table.add_column("State", no_wrap=True)

@@ -115,7 +115,7 @@ def summarize(run: RunReader) -> list[RunSummary]:
             partition_digest=partition["digest"],
         )
         personal = evaluation.get("personal") if evaluation else None
-        wanted = recipe["evaluation"]["model"]
+        wanted = recipe["evaluation"].get("model", "both")
         if personal is None:
             return [common]
         own = replace(

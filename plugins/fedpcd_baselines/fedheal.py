@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from fedpcd_baselines.losses import by_client
+from fedpcd_baselines.products import squared_norms
 from fedpcd_cli.api import Aggregation, Aggregator, Cohort, Param, ServerContext, State
 
 if TYPE_CHECKING:
@@ -98,7 +100,8 @@ class FedHEAL(Aggregator):
         least = int(Fraction(str(self.tau)) * rounds) + 1
         if least > rounds:  # τ = 1; such numbers would also wrap around in one byte
             return torch.zeros_like(row, dtype=torch.bool)
-        return torch.where(row >= 0, counts >= least, counts <= rounds - least)
+        nonnegative = row >= 0
+        return (nonnegative & (counts >= least)) | (~nonnegative & (counts <= rounds - least))
 
     def _shares(self, cohort: Cohort, clients: Mapping[int, Any], distances: np.ndarray) -> np.ndarray:
         """Return the share of each participant in the distance moved, `[m]`; equal if nobody moved."""
@@ -111,16 +114,12 @@ class FedHEAL(Aggregator):
 
 def _distance(row: torch.Tensor, kept: torch.Tensor | None, spans: tuple[slice, ...]) -> float:
     """Return the sum of the norms of the masked parameter tensors, in the row's units."""
-    import torch
+    masked = _masked(row, kept)[None]
+    return float(sum(math.sqrt(squared_norms(masked[:, span])[0]) for span in spans))
 
-    masked = row if kept is None else torch.where(kept, row, 0.0)
-    peak = float(torch.linalg.vector_norm(masked, ord=float("inf")))
-    if peak == 0:
-        return 0.0
-    if not 1e-15 <= peak <= 1e15:  # squares would leave float32
-        masked = masked.double() if masked.device.type != "mps" else masked
-    norms = torch.stack([torch.linalg.vector_norm(masked[span]) for span in spans])
-    return float(norms.sum())
+
+def _masked(row: torch.Tensor, kept: torch.Tensor | None) -> torch.Tensor:
+    return row if kept is None else row * kept  # rows are finite; several times faster than a selection
 
 
 def _count(counts: torch.Tensor | None, row: torch.Tensor, rounds: int) -> torch.Tensor:
@@ -143,11 +142,10 @@ def _masked_mean(rows: torch.Tensor, kept: list[torch.Tensor | None], weights: n
 
     total, share = torch.zeros_like(rows[0]), torch.zeros_like(rows[0])
     for row, mask, weight in zip(rows, kept, weights.tolist(), strict=True):
+        total.add_(_masked(row, mask), alpha=weight)
         if mask is None:
-            total.add_(row, alpha=weight)
             share.add_(weight)
         else:
-            total.add_(torch.where(mask, row, 0.0), alpha=weight)
             share.add_(mask, alpha=weight)
     return torch.where(share > 0, total / share, 0.0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import torch
 
 _EVERY = 10  # the authors average every tenth of the sorted entries
+_LONG = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,9 @@ def adjust_tensor(
     chosen = count_of(n, rate)
     amplifies = m > 1 and min(counts) > 0 and chosen > 0
     agreement = _Agreement(out) if amplifies else None
-    dropped_sizes = []
-    for fragment, weight, count in zip(fragments, weights.tolist(), counts, strict=True):
-        masked, dropped_size = drop_smallest(fragment, count)
-        dropped_sizes.append(dropped_size)
+    cuts = _cuts(fragments, counts)
+    for fragment, weight, cut in zip(fragments, weights.tolist(), cuts, strict=True):
+        masked = cut.apply(fragment)
         out.add_(masked, alpha=weight)
         if agreement is not None:
             agreement.add(masked)
@@ -65,31 +66,58 @@ def adjust_tensor(
     if consensus.numel() == 0:
         return TensorReport()
     reference = float(out[consensus[::_EVERY]].abs().mean())
-    ratio = sum(dropped_sizes) / m / reference if reference > 0 else math.inf
+    ratio = sum(cut.dropped_size for cut in cuts) / m / reference if reference > 0 else math.inf
     if not ratio < 1:
         return TensorReport()
     out[consensus] *= 1 + ratio
     return TensorReport(gain=1 + ratio, amplified=consensus.numel())
 
 
-def drop_smallest(fragment: torch.Tensor, count: int) -> tuple[torch.Tensor, float]:
-    """Return the fragment `[n]` without its `count` smallest entries, and the mean size of every tenth of those.
+@dataclass(frozen=True)
+class Cut:
+    """Which entries of a fragment are dropped: the `count` smallest, of equal ones the first.
 
-    Among entries of equal size the first ones go first.
+    Attributes:
+        count: k_i.
+        bound: Size of the largest dropped entry.
+        dropped_size: Mean size of every tenth dropped entry, in ascending order.
     """
+
+    count: int
+    bound: float = 0.0
+    dropped_size: float = 0.0
+
+    @classmethod
+    def of(cls, fragment: torch.Tensor, count: int) -> Cut:
+        """Return the cut of the `count` smallest entries of a fragment, `[n]`."""
+        if count == 0:
+            return cls(count=0)
+        lowest = smallest(fragment.abs(), count)
+        return cls(count=count, bound=float(lowest[-1]), dropped_size=float(lowest[::_EVERY].mean()))
+
+    def apply(self, fragment: torch.Tensor) -> torch.Tensor:
+        """Return the fragment with the dropped entries at zero."""
+        import torch
+
+        if self.count == 0:
+            return fragment
+        sizes = fragment.abs()
+        kept = sizes > self.bound
+        surplus = fragment.numel() - self.count - int(torch.count_nonzero(kept))
+        if surplus > 0:
+            kept[torch.nonzero(sizes == self.bound)[-surplus:, 0]] = True
+        return fragment * kept
+
+
+def _cuts(fragments: torch.Tensor, counts: list[int]) -> list[Cut]:
+    """Return each client's cut; long tensors on the CPU are sorted side by side, which torch wouldn't do."""
     import torch
 
-    if count == 0:
-        return fragment, 0.0
-    sizes = fragment.abs()
-    lowest = smallest(sizes, count)
-    dropped_size = float(lowest[::_EVERY].mean())
-    bound = lowest[-1]
-    kept = sizes > bound
-    surplus = fragment.numel() - count - int(torch.count_nonzero(kept))
-    if surplus > 0:
-        kept[torch.nonzero(sizes == bound)[-surplus:, 0]] = True
-    return fragment * kept, dropped_size
+    threads = min(torch.get_num_threads(), len(counts))
+    if fragments.device.type != "cpu" or fragments.shape[1] < _LONG or threads < 2:
+        return [Cut.of(fragment, count) for fragment, count in zip(fragments, counts, strict=True)]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(Cut.of, fragments, counts))
 
 
 class _Agreement:

@@ -69,7 +69,7 @@ def test_cap_on_sizes(context):
 
 
 def test_parameters_are_checked():
-    with pytest.raises(ParameterError, match=r"synthetic.synthetic_alpha must be at least 0.0; found -1.0"):
+    with pytest.raises(ParameterError, match=r"synthetic.synthetic_alpha must be at least 0; found -1.0"):
         Synthetic.from_params({"synthetic_alpha": -1.0})
     with pytest.raises(ParameterError, match=r"synthetic.max_client_samples must be at least 50"):
         Synthetic.from_params({"max_client_samples": 3})

@@ -73,12 +73,12 @@ def test_moving_norm_of_a_cached_client_is_that_of_its_last_round():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"tau": 1.5}, "fedpcd.tau must be at most 1.0; found 1.5"),
-        ({"tau": -0.1}, "fedpcd.tau must be at least 0.0; found -0.1"),
+        ({"tau": 1.5}, "fedpcd.tau must be at most 1; found 1.5"),
+        ({"tau": -0.1}, "fedpcd.tau must be at least 0; found -0.1"),
         ({"history_rounds": -1}, "fedpcd.history_rounds must be at least 0; found -1"),
         ({"normalization": "l1"}, "fedpcd.normalization must be one of 'l2', 'ema' or 'none'; found 'l1'"),
-        ({"ema_beta": 1.0}, "fedpcd.ema_beta must be less than 1.0; found 1.0"),
-        ({"epsilon": 0.0}, "fedpcd.epsilon must be greater than 0.0; found 0.0"),
+        ({"ema_beta": 1.0}, "fedpcd.ema_beta must be less than 1; found 1.0"),
+        ({"epsilon": 0.0}, "fedpcd.epsilon must be greater than 0; found 0.0"),
     ],
 )
 def test_parameters_out_of_range(params, message):

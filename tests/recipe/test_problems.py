@@ -18,11 +18,11 @@ from fedpcd_cli.registry import Plugin, Registry
     [
         ("sede: 3", "r.yaml:8: sede is not a key of a recipe. Did you mean 'seed'?"),
         ("local: {learning_rate: 3, lrr: 1}", "r.yaml:8: local.lrr is not a key of 'local'. Did you mean 'lr'?"),
-        ("server: {lr: 0}", "r.yaml:8: server.lr must be greater than 0.0; found 0"),
+        ("server: {lr: 0}", "r.yaml:8: server.lr must be greater than 0; found 0"),
         ("server: {lr: fast}", "r.yaml:8: server.lr must be a number; found 'fast'"),
         ("server: {lr: '1'}", "r.yaml:8: server.lr must be a number; found '1'"),
         ("server: {lr: [1]}", "r.yaml:8: server.lr must be a number; found a list"),
-        ("server: {participation_rate: 1.5}", "server.participation_rate must be at most 1.0; found 1.5"),
+        ("server: {participation_rate: 1.5}", "server.participation_rate must be at most 1; found 1.5"),
         ("seed: -1", "r.yaml:8: seed must be at least 0; found -1"),
         ("seed: 1.5", "r.yaml:8: seed must be a whole number; found 1.5"),
         ("seed: true", "r.yaml:8: seed must be a whole number; found true"),
@@ -34,7 +34,7 @@ from fedpcd_cli.registry import Plugin, Registry
             "local:\n  steps: 3\n  epochs: 2",
             "r.yaml:10: local must have epochs or steps, not both; found epochs 2 and steps 3. Set one to null",
         ),
-        ("local: {momentum: 1}", "r.yaml:8: local.momentum must be less than 1.0; found 1"),
+        ("local: {momentum: 1}", "r.yaml:8: local.momentum must be less than 1; found 1"),
         ("local: {lr: .inf}", "r.yaml:8: local.lr must be a finite number; found .inf"),
         ("local: {batch_size: 10000000000000000000}", "local.batch_size must be a number below 2^63"),
         ("engine: {threads: 0}", "engine.threads must be a whole number of at least 1, or auto; found 0"),
@@ -66,11 +66,11 @@ def test_wrong_lines(problems, minimal, lines, message):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("fedpcd", "{name: fedpcd, tau: 1.5}", "r.yaml:6: aggregator.tau must be at most 1.0; found 1.5"),
+        ("fedpcd", "{name: fedpcd, tau: 1.5}", "r.yaml:6: aggregator.tau must be at most 1; found 1.5"),
         (
             "fedpcd",
             "{name: fedpcd, params: {tau: -1}}",
-            "r.yaml:6: aggregator.params.tau must be at least 0.0; found -1",
+            "r.yaml:6: aggregator.params.tau must be at least 0; found -1",
         ),
         (
             "fedpcd",
@@ -153,7 +153,7 @@ def test_wrong_lines(problems, minimal, lines, message):
         (
             "dataset: digits",
             "dataset: digits\n  normalize:\n    mean: [0]\n    std:\n    - 1\n    - 0",
-            "r.yaml:8: data.normalize.std[1] must be greater than 0.0; found 0",
+            "r.yaml:8: data.normalize.std[1] must be greater than 0; found 0",
         ),
         (
             "dataset: digits",
@@ -163,7 +163,7 @@ def test_wrong_lines(problems, minimal, lines, message):
         (
             "dataset: digits",
             "dataset: digits\n  test: {fraction: 1}",
-            "data.test.fraction must be less than 1.0; found 1",
+            "data.test.fraction must be less than 1; found 1",
         ),
         (
             "dataset: digits",
@@ -191,12 +191,12 @@ def test_all_problems_at_once_in_the_order_of_lines(problems, write, minimal):
         "fedpcd", "{name: fedpcd, tau: 2, tua: 3}"
     )
     assert problems(text, "seed=x", "foo.bar=1") == [
-        "base.yaml:1: local.lr must be greater than 0.0; found -1",
+        "base.yaml:1: local.lr must be greater than 0; found -1",
         "base.yaml:2: evaluation.every must be at least 1; found 0",
         "base.yaml:3: modell is not a key of a recipe. Did you mean 'model'?",
         "r.yaml:6: model: unknown model 'cn'. Did you mean 'cnn'? Run 'fedpcd plugins' to list all.",
         "r.yaml:7: aggregator.tua is not a parameter of aggregator 'fedpcd'. Did you mean 'tau'?",
-        "r.yaml:7: aggregator.tau must be at most 1.0; found 2",
+        "r.yaml:7: aggregator.tau must be at most 1; found 2",
         "--set foo.bar: foo is not a key of a recipe. Known: aggregator, data, data_seed, engine, evaluation, local, "
         "model, name, output, rounds, seed, server.",
         "--set seed: seed must be a whole number; found 'x'",
@@ -229,7 +229,7 @@ def test_all_problems_at_once_in_the_order_of_lines(problems, write, minimal):
             "aggregator.tua=3",
             "--set aggregator.tua: aggregator.tua is not a parameter of aggregator 'fedpcd'. Did you",
         ),
-        ("aggregator.tau=3", "--set aggregator.tau: aggregator.tau must be at most 1.0; found 3"),
+        ("aggregator.tau=3", "--set aggregator.tau: aggregator.tau must be at most 1; found 3"),
         ("rounds.x=3", "--set rounds.x: rounds must be a whole number; found a mapping"),
         (
             "data.dataset=digts",
@@ -272,7 +272,7 @@ class TestExtends:
         assert problems("extends: sub/bsae.yaml\nlocal: {lr: 0}\nlocl: 3\n") == [
             "r.yaml:1: extends must be a recipe file; found 'sub/bsae.yaml', which doesn't exist. "
             "Did you mean 'sub/base.yaml'?",
-            "r.yaml:2: local.lr must be greater than 0.0; found 0",
+            "r.yaml:2: local.lr must be greater than 0; found 0",
             "r.yaml:3: locl is not a key of a recipe. Did you mean 'local'?",
         ]
 

@@ -43,7 +43,7 @@ def test_every_default_is_written_out_in_order(resolve):
         },
         "server": {"lr": 1.0, "participation_rate": 0.1},
         "aggregator": {"name": "fedpcd", "tau": 0.5, "history_rounds": 3, "primary": "fedavg"},
-        "evaluation": {"every": 10},
+        "evaluation": {"every": 10, "model": "both", "unseen": "initial"},
         "engine": {"device": "auto", "threads": "auto", "precision": "float32"},
         "output": {"root": "runs", "checkpoint_seconds": 60.0},
     }
