@@ -25,25 +25,27 @@ def solve(program: HalfspaceProgram, solver: str = "daqp") -> Solution:
     A reference that satisfies every constraint is returned without a solve. Otherwise the multipliers come from
     the backend; those of `daqp` are finished to full float64 accuracy on the Gram matrix, those of `cvxpy` are
     left as they are, as an independent check. A program without solution comes back as `INFEASIBLE` with its
-    Farkas certificate; one that could be neither solved nor refuted as `INACCURATE`.
+    Farkas certificate. One that `daqp` can neither solve nor a certificate refute, because rows are nearly
+    dependent, is given to `cvxpy`; if that fails too it comes back as `INACCURATE`.
 
     Raises:
         UsageError: There is no such solver.
     """
     if solver not in _BACKENDS:
         raise UsageError(f"Unknown solver '{solver}'.{did_you_mean(solver, _BACKENDS)}")
-    backend = _BACKENDS[solver]
     started = time.perf_counter()
     multipliers = np.zeros(program.size)
-    farkas = None
-    if satisfied(program):
-        status = SolveStatus.UNCHANGED
-    else:
-        multipliers, status = _bend(program, backend)
+    status, farkas = SolveStatus.UNCHANGED, None
+    if not satisfied(program):
+        multipliers, status = _bend(program, _BACKENDS[solver])
         if status is SolveStatus.INACCURATE:
             farkas = farkas_certificate(program)
             if farkas is not None:
                 multipliers, status = np.zeros(program.size), SolveStatus.INFEASIBLE
+            elif solver == daqp_backend.NAME:
+                second, second_status = _bend(program, cvxpy_backend, polish=True)
+                if _worst_residual(program, second) < _worst_residual(program, multipliers):
+                    multipliers, status, solver = second, second_status, cvxpy_backend.NAME
     slacks = program.slacks(multipliers)
     return Solution(
         multipliers=multipliers,
@@ -63,16 +65,16 @@ def satisfied(program: HalfspaceProgram) -> bool:
     return bool((program.deficits <= np.where(program.thresholds > 0, allowance, 0.0)).all())
 
 
-def _bend(program: HalfspaceProgram, backend: ModuleType) -> tuple[np.ndarray, SolveStatus]:
+def _bend(
+    program: HalfspaceProgram, backend: ModuleType, *, polish: bool = False
+) -> tuple[np.ndarray, SolveStatus]:
     """Return the best multipliers that were found, and whether they are good enough."""
     unit = UnitProgram.of(program)
-    if unit.rows.size == 0:
-        return np.zeros(program.size), SolveStatus.INACCURATE
-    found = backend.multipliers(unit)
+    found = backend.multipliers(unit) if unit.rows.size else None
     if found is None:
         return np.zeros(program.size), SolveStatus.INACCURATE
     candidates = [found]
-    if backend is daqp_backend:
+    if polish or backend is daqp_backend:
         candidates.insert(0, finish(unit.gram, unit.deficits, found))
     candidates = [unit.original(candidate, program.size) for candidate in candidates]
     residuals = [_worst_residual(program, candidate) for candidate in candidates]

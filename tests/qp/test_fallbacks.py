@@ -8,7 +8,7 @@ import torch
 
 from fedpcd_baselines.fedavg import FedAvg
 from fedpcd_cli.pcd.aggregator import FedPCD
-from fedpcd_cli.qp import daqp_backend
+from fedpcd_cli.qp import cvxpy_backend, daqp_backend
 from fedpcd_cli.qp.finish import finish
 from fedpcd_cli.qp.solve import solve
 from fedpcd_cli.rounds.outcome import SolveStatus
@@ -17,12 +17,18 @@ from fedpcd_cli.testing.cohorts import aggregate_once, make_cohort, unit_rows
 
 
 @pytest.fixture
-def broken_backend(monkeypatch):
+def broken_daqp(monkeypatch):
     """Let daqp find nothing."""
     monkeypatch.setattr(daqp_backend, "multipliers", lambda program: None)
 
 
-@pytest.mark.usefixtures("broken_backend")
+@pytest.fixture
+def broken_backends(broken_daqp, monkeypatch):
+    """Let no backend find anything."""
+    monkeypatch.setattr(cvxpy_backend, "multipliers", lambda program: None)
+
+
+@pytest.mark.usefixtures("broken_backends")
 def test_failed_solve_is_a_status(pose_program):
     drawn = pose_program(np.eye(2), np.array([-0.5, 1.0]), 0.25)
     solution = solve(drawn.program)
@@ -32,13 +38,21 @@ def test_failed_solve_is_a_status(pose_program):
     assert solution.residuals.primal == pytest.approx(1.0)
 
 
-@pytest.mark.usefixtures("broken_backend")
+@pytest.mark.usefixtures("broken_daqp")
+def test_the_other_backend_steps_in(pose_program):
+    drawn = pose_program(np.eye(2), np.array([-0.5, 1.0]), 0.25)
+    solution = solve(drawn.program)
+    assert (solution.status, solution.solver) == (SolveStatus.BENT, "cvxpy")
+    np.testing.assert_allclose(solution.multipliers, [0.75, 0.0], rtol=1e-14)
+
+
+@pytest.mark.usefixtures("broken_backends")
 def test_contradiction_is_proved_without_the_backend(pose_program):
     drawn = pose_program(np.array([[1.0], [-1.0]]), np.ones(1), 0.1)
     assert solve(drawn.program).status is SolveStatus.INFEASIBLE
 
 
-@pytest.mark.usefixtures("broken_backend")
+@pytest.mark.usefixtures("broken_backends")
 def test_round_follows_the_average_and_says_so():
     cohort = make_cohort(unit_rows(10, 45, 155), dtype=torch.float32)
     result = aggregate_once(FedPCD(tau=0.25), cohort)
