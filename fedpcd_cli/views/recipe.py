@@ -79,10 +79,10 @@ def _style(origin: str, path: str) -> str:
 
 
 def recipes_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Return the table of recipes: name, what it does, dataset, aggregator."""
+    """Return the table of recipes: name, which tells dataset and rule, and what it does."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("Name", "What it does", "Dataset", "Aggregator"):
-        table.add_column(title, overflow="fold", no_wrap=title == "Name")
+    table.add_column("Name", no_wrap=True)
+    table.add_column("What it does")
     for row in rows:
-        table.add_row(*(Text(str(row[key] or "")) for key in ("name", "summary", "dataset", "aggregator")))
+        table.add_row(Text(str(row["name"])), Text(str(row["summary"] or "")))
     return table

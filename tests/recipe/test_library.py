@@ -95,7 +95,7 @@ def test_found_by_name_or_path(write, minimal):
         ("fedpdc.yaml", "fedpdc.yaml: no such recipe. Did you mean 'fedpcd.yaml'?"),
         (
             "fashion-mnist",
-            "fashion-mnist: no such recipe. Choose one of fashion-mnist/base, fashion-mnist/fedavg, ",
+            "fashion-mnist: no such recipe. Choose one of fashion-mnist/ablation-ema, fashion-mnist/",
         ),
         ("folder", "folder: a recipe must be a file; found a folder."),
         ("", "'': no such recipe."),
@@ -156,3 +156,23 @@ class TestCopy:
         (tmp_path / "file").write_text("")
         with pytest.raises(StoreError, match="can't be written"):
             copy_recipe(find_recipe("quick-start"), tmp_path / "file" / "below")
+
+
+@pytest.mark.parametrize("folder", ["fashion-mnist", "cifar10"])
+def test_every_rule_and_every_ablation_has_a_recipe(folder):
+    shipped = shipped_recipes()
+    rules = {load_recipe(path).recipe.aggregator.name for name, path in shipped.items() if name.startswith(folder)}
+    assert rules == set(get_registry().names("aggregator"))
+    settings = {
+        "no-history": ("history_rounds", 0),
+        "tau-0": ("tau", 0.0),
+        "no-normalization": ("normalization", "none"),
+        "ema": ("normalization", "ema"),
+        "no-primary": ("primary", "none"),
+    }
+    for name, (key, value) in settings.items():
+        recipe = load_recipe(shipped[f"{folder}/ablation-{name}"]).recipe
+        assert getattr(recipe.aggregator, key) == value
+    # One split, one model, one protocol: only the rule differs.
+    others = [load_recipe(shipped[f"{folder}/{name}"]).document for name in ("fedavg", "fedlf", "ablation-ema")]
+    assert len({str({k: v for k, v in doc.items() if k != "aggregator"}) for doc in others}) == 1
