@@ -8,6 +8,7 @@ from fedpcd_cli.errors import StoreError, UsageError
 from fedpcd_cli.recipe.copy import copy_recipe
 from fedpcd_cli.recipe.library import find_recipe, first_comment, library_root, shipped_recipes, shipped_summaries
 from fedpcd_cli.recipe.load import load_recipe
+from fedpcd_cli.registry import get_registry
 
 NAMES = [
     "quick-start",
