@@ -88,9 +88,57 @@ def test_every_component_is_named(kind):
 def test_every_recipe_that_is_named_is_shipped():
     from fedpcd_cli.recipe.library import shipped_recipes
 
-    named = set(re.findall(r"fedpcd (?:train|data|config|validate) ([a-z0-9/-]+)", README))
+    named = set(re.findall(r"fedpcd (?:train|data|config|validate) ([a-z0-9][a-z0-9/-]*)", README))
     assert named
     assert named <= set(shipped_recipes())
+
+
+def test_the_lines_for_your_own_data_work(fedpcd, tmp_path):
+    import zipfile
+
+    import numpy as np
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    np.savez(
+        tmp_path / "mine.npz",
+        train_inputs=rng.standard_normal((200, 6)).astype(np.float32),
+        train_targets=rng.integers(0, 3, 200),
+        test_inputs=rng.standard_normal((60, 6)).astype(np.float32),
+        test_targets=rng.integers(0, 3, 60),
+    )
+    with zipfile.ZipFile(tmp_path / "photos.zip", "w") as archive:
+        for split, count in (("train", 50), ("test", 10)):
+            for name in ("cat", "dog"):
+                for i in range(count):
+                    image = Image.fromarray(rng.integers(0, 256, (16, 16, 3), dtype=np.uint8))
+                    image.save(tmp_path / "one.png")
+                    archive.write(tmp_path / "one.png", f"{split}/{name}/{i}.png")
+    section = README.split("## Your own data")[1].split("```sh")[1].split("```")[0]
+    lines = [line.split() for line in section.strip().splitlines()]
+    assert len(lines) == 2
+    for line in lines:
+        done = fedpcd(*line[1:], "--set", "rounds=1", "--set", "engine.threads=1")
+        assert done.code == 0, done.err
+        assert "Jain" in done.out
+
+
+def test_the_rule_of_your_own_works(tmp_path, monkeypatch):
+    import torch
+
+    from fedpcd_cli.registry import Plugin, Registry, load_module
+    from fedpcd_cli.testing.cohorts import make_cohort
+
+    source = README.split("```python")[1].split("```")[0]
+    (tmp_path / "median_of_the_readme.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = Registry()
+    plugin = Plugin(name="median", distribution="readme", version="1")
+    load_module(registry, plugin, lambda: __import__("median_of_the_readme"))
+    assert plugin.error is None
+    rule = registry.get("aggregator", "median")(shrink=0.5)
+    aggregation, _ = rule.aggregate(make_cohort(torch.tensor([[1.0, 5.0], [2.0, 6.0], [9.0, 1.0]])), {})
+    assert aggregation.direction.tolist() == [1.0, 2.5]
 
 
 def test_links_lead_somewhere():
