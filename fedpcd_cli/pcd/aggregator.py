@@ -15,8 +15,9 @@ from fedpcd_cli.rounds.cohort import Cohort
 from fedpcd_cli.rounds.outcome import SolveStatus
 
 if TYPE_CHECKING:
+    from fedpcd_cli.pcd.decision import Decision
     from fedpcd_cli.pcd.history import RoundRows
-    from fedpcd_cli.pcd.posing import Decision, Posed
+    from fedpcd_cli.pcd.posing import Posed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,9 +101,10 @@ class FedPCD(Aggregator):
                 unchanged.
         """
         from fedpcd_cli.pcd.average import measure
+        from fedpcd_cli.pcd.decision import decide
         from fedpcd_cli.pcd.direction import form
         from fedpcd_cli.pcd.history import HistoryCache
-        from fedpcd_cli.pcd.posing import decide, pose
+        from fedpcd_cli.pcd.posing import pose
         from fedpcd_cli.pcd.report import diagnostics, warnings
 
         rows, t = cohort.pseudo_gradients, cohort.round_index
@@ -124,7 +126,14 @@ class FedPCD(Aggregator):
             )
             if posed.is_settled:
                 break
-        decision = decide(posed, found, solver=self.solver, on_infeasible=self.on_infeasible, round_index=t)
+        decision = decide(
+            posed.program,
+            mean_norm=posed.geometry.mean_norm,
+            client_ids=found.client_ids,
+            solver=self.solver,
+            on_infeasible=self.on_infeasible,
+            round_index=t,
+        )
         step = form(rows, cache.ring, found, weights, posed, decision)
         certificate = self._certificate(t, found, posed, decision, step.normalized_length)
         aggregation = Aggregation(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from fedpcd_cli.linalg.combine import combine
+from fedpcd_cli.pcd.decision import Decision
 from fedpcd_cli.pcd.history import RoundRows
-from fedpcd_cli.pcd.posing import Decision, Posed
+from fedpcd_cli.pcd.posing import Posed
 from fedpcd_cli.pcd.precision import Precision
 from fedpcd_cli.qp.solution import SolveStatus
 
@@ -56,7 +56,7 @@ def form(
     if decision.solution.status is SolveStatus.NO_STEP:
         return nothing
     multipliers, length = decision.solution.multipliers, posed.geometry.mean_norm
-    normalized_length = _normalized_length(posed, decision)
+    normalized_length = decision.program.direction_norm(multipliers, posed.reference_norm)
     coefficients = multipliers / posed.scales
     if decision.program.primary:
         coefficients = coefficients + posed.geometry.weights / posed.reference_scale
@@ -80,12 +80,3 @@ def form(
         coefficients=own / relative,
         normalized_length=normalized_length,
     )
-
-
-def _normalized_length(posed: Posed, decision: Decision) -> float:
-    """Return ||d~*|| from inner products."""
-    multipliers, program = decision.solution.multipliers, decision.program
-    squared = float(multipliers @ program.gram @ multipliers)
-    if program.primary:
-        squared += posed.reference_norm**2 + 2.0 * float(program.reference_products @ multipliers)
-    return math.sqrt(max(0.0, squared))

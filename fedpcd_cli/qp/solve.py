@@ -61,8 +61,13 @@ def solve(program: HalfspaceProgram, solver: str = "daqp") -> Solution:
 
 def satisfied(program: HalfspaceProgram) -> bool:
     """Whether the reference itself meets every threshold, up to rounding."""
+    return not falls_short(program).any()
+
+
+def falls_short(program: HalfspaceProgram) -> np.ndarray:
+    """Return which thresholds the reference itself does not meet, beyond rounding, bool `[c]`."""
     allowance = _SATISFIED * (np.abs(program.linear) + program.thresholds)
-    return bool((program.deficits <= np.where(program.thresholds > 0, allowance, 0.0)).all())
+    return np.asarray(program.deficits > np.where(program.thresholds > 0, allowance, 0.0))
 
 
 def _bend(

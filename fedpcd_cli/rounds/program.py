@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,6 +73,18 @@ class HalfspaceProgram:
     def slacks(self, multipliers: np.ndarray) -> np.ndarray:
         """Return G μ + a - thresholds, `[c]`; negative means violated."""
         return np.asarray(self.gram @ multipliers - self.deficits)
+
+    def direction_norm(self, multipliers: np.ndarray, reference_norm: float) -> float:
+        """Return ||d|| of the direction that multipliers `[c]` give.
+
+        Args:
+            multipliers: μ.
+            reference_norm: ||g_0||, which the program itself doesn't hold.
+        """
+        squared = float(multipliers @ self.gram @ multipliers)
+        if self.primary:
+            squared += reference_norm**2 + 2.0 * float(self.reference_products @ multipliers)
+        return math.sqrt(max(0.0, squared))
 
     def without_thresholds(self) -> HalfspaceProgram:
         """Return the program with every threshold at 0: always feasible, d = 0 satisfies it."""
