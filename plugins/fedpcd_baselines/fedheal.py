@@ -95,7 +95,8 @@ class FedHEAL(Aggregator):
 
         if memory is None:
             return None
-        rounds, counts = memory["rounds"], memory["counts"]
+        rounds: int = memory["rounds"]
+        counts: torch.Tensor = memory["counts"]
         # With whole counts, count / rounds > τ is count >= ⌊τ rounds⌋ + 1, with τ as it was written.
         least = int(Fraction(str(self.tau)) * rounds) + 1
         if least > rounds:  # τ = 1; such numbers would also wrap around in one byte
