@@ -63,7 +63,7 @@ def test_a_third_party_rule_trains_by_one_word_in_the_recipe(tmp_path):
         f"output.root={tmp_path / 'runs'}", "--format", "csv",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert ",median,1.0," in done.stdout
+    assert ",median,global,1.0," in done.stdout
 
 
 def test_a_broken_plugin_stops_nobody_and_says_why(tmp_path):
