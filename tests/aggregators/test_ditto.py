@@ -42,7 +42,7 @@ def test_one_client_and_identical_clients():
 
 
 def test_negative_lambda_is_refused():
-    with pytest.raises(ParameterError, match=r"ditto\.lam must be at least 0\.0; found -0\.1"):
+    with pytest.raises(ParameterError, match=r"ditto\.lam must be at least 0; found -0\.1"):
         Ditto(lam=-0.1)
 
 
