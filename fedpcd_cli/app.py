@@ -10,6 +10,7 @@ import typer
 from fedpcd_cli import __version__
 from fedpcd_cli.commands.config import config
 from fedpcd_cli.commands.data import data
+from fedpcd_cli.commands.explain_round import explain_round
 from fedpcd_cli.commands.plugins import plugins
 from fedpcd_cli.commands.recipes import recipes_app
 from fedpcd_cli.commands.report import report
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 for command in (train, report, data, config, validate, plugins):
     app.command()(command)
+app.command("explain-round")(explain_round)
 app.add_typer(recipes_app, name="recipes")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import pytest
 
@@ -45,3 +46,46 @@ def fedpcd(monkeypatch, capsys, tmp_path):
         return Outcome(code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def record_run(tmp_path):
+    """Write a run directory from cohorts: `record_run(FedPCD(tau=0.1), [cohort, ...], "name") -> Path`."""
+    from fedpcd_cli.rounds.record import RoundRecord
+    from fedpcd_cli.store.status import RunState
+    from fedpcd_cli.store.writer import RunWriter
+    from fedpcd_cli.testing.cohorts import aggregate_all
+
+    def record(
+        rule, cohorts, name="made-up", *, state=RunState.FINISHED, n_rounds=None, evaluations=(), excluded=()
+    ):
+        cohorts = list(cohorts)
+        n_clients = cohorts[0].n_clients
+        writer = RunWriter(tmp_path / name, len(cohorts) if n_rounds is None else n_rounds)
+        recipe = {"name": name, "seed": 1, "aggregator": {"name": rule.name, **asdict(rule)}}
+        writer.write_setup(json.dumps(recipe), {"partition": {"n_clients": n_clients}}, {})
+        rounds = aggregate_all(rule, cohorts, n_clients=n_clients, cohort_size=max(c.size for c in cohorts))
+        for cohort, (result, _) in zip(cohorts, rounds, strict=True):
+            writer.write_round(
+                RoundRecord(
+                    round_index=cohort.round_index,
+                    client_ids=cohort.client_ids,
+                    n_examples=tuple(int(n) for n in cohort.n_examples),
+                    excluded=tuple(excluded),
+                    local_lr=cohort.local_lr,
+                    update_norms=tuple(cohort.pseudo_gradients.norm(dim=1).tolist()),
+                    training_loss=None,
+                    direction_norm=float(result.direction.norm()),
+                    diagnostics=result.diagnostics,
+                    warnings=result.warnings,
+                ),
+                result.certificate,
+                {},
+            )
+        for evaluation in evaluations:
+            writer._evaluations.append(evaluation)
+        writer.write_state(state)
+        writer.close()
+        return tmp_path / name
+
+    return record

@@ -22,7 +22,8 @@ LAYERS = {
     "pcd": 6, "models": 6, "data": 6, "testing": 6,
     "registry": 7, "recipe": 8,
     "engine": 9, "store": 9,
-    "views": 10, "commands": 11, "app": 12, "__main__": 13,
+    "explain": 10,
+    "views": 11, "commands": 12, "app": 13, "__main__": 14,
 }  # fmt: skip
 # The contracts that plug-ins subclass lie beside their implementations, below the api.
 CONTRACTS = {

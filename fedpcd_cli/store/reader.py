@@ -95,7 +95,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
         StoreError: The file is missing or damaged.
     """
     try:
-        with np.load(path, allow_pickle=False) as content:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
             return {name: content[name] for name in content.files}
     except FileNotFoundError:
         raise StoreError(f"{path}: no such file.") from None
