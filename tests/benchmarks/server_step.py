@@ -77,7 +77,11 @@ def main() -> None:
     medians = {name: statistics.median(values[-6:]) for name, values in times.items()}
     print(f"{options.threads} threads, cohort {COHORT}, {model.layout.n_params:,} parameters")
     for name, value in sorted(medians.items(), key=lambda item: item[1]):
-        extra = f"   program {statistics.median(solves[-6:]):.2f} ms, {constraints} constraints" if name == "fedpcd" else ""
+        extra = (
+            f"   program {statistics.median(solves[-6:]):.2f} ms, {constraints} constraints"
+            if name == "fedpcd"
+            else ""
+        )
         print(f"{name:14} {value:7.1f} ms{extra}")
     if options.json:
         options.json.write_text(json.dumps({"threads": options.threads, "milliseconds": medians}, indent=2) + "\n")
