@@ -129,7 +129,8 @@ def _loop(simulation: Simulation, writer: RunWriter, observer: RunObserver) -> N
 
 def _evaluate(simulation: Simulation, writer: RunWriter, observer: RunObserver) -> None:
     evaluation = simulation.evaluate()
-    if not math.isfinite(evaluation.scores.metrics.loss):
+    scores = [evaluation.scores, *([evaluation.personal] if evaluation.personal is not None else [])]
+    if not all(math.isfinite(score.metrics.loss) for score in scores):
         raise DivergedError(
             f"round {simulation.round_index}: the test loss is not finite.", hint="Use a smaller local.lr."
         )

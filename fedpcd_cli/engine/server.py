@@ -30,16 +30,13 @@ class ServerStep:
     direction_norm: float
 
 
-def broken_update(update: torch.Tensor, layout_names: list[tuple[str, slice]]) -> str | None:
-    """Return why an update, `[P]`, can't be used (naming the first bad tensor), or None if it is finite."""
-    if bool(torch.isfinite(update).all()):
+def what_is_broken(kind: str, flat: torch.Tensor, names: list[tuple[str, slice]]) -> str | None:
+    """Return `<kind> has NaN in <first bad tensor>` for a flat vector, `[P]`, or None if it is finite."""
+    if bool(torch.isfinite(flat).all()):
         return None
-    for name, span in layout_names:
-        part = update[span]
-        if not bool(torch.isfinite(part).all()):
-            what = "NaN" if bool(torch.isnan(part).any()) else "Inf"
-            return f"update has {what} in {name}"
-    return "update is not finite"
+    name, part = next((name, flat[span]) for name, span in names if not bool(torch.isfinite(flat[span]).all()))
+    what = "NaN" if bool(torch.isnan(part).any()) else "Inf"
+    return f"{kind} has {what} in {name}"
 
 
 def aggregate_and_step(aggregator: Aggregator, cohort: Cohort, state: State, params: torch.Tensor) -> ServerStep:

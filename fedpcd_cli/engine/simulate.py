@@ -20,7 +20,7 @@ from fedpcd_cli.engine.flat_model import FlatModel, build_module
 from fedpcd_cli.engine.growth import GrowthWatch
 from fedpcd_cli.engine.local import ClientReport, LocalTrainer
 from fedpcd_cli.engine.sampling import cohort_size, sample_cohort
-from fedpcd_cli.engine.server import aggregate_and_step, all_excluded_error, average_buffers, broken_update
+from fedpcd_cli.engine.server import aggregate_and_step, all_excluded_error, average_buffers, what_is_broken
 from fedpcd_cli.errors import DataError, UsageError
 from fedpcd_cli.rounds.cohort import Cohort
 from fedpcd_cli.rounds.record import Exclusion, RoundRecord
@@ -137,7 +137,9 @@ class Simulation:
             report = self._trainer.train(
                 self.params, self.buffers, client_id, round_index, lr, updates[row], personal
             )
-            reason = broken_update(updates[row], self._tensor_names)
+            reason = what_is_broken("update", updates[row], self._tensor_names)
+            if reason is None and personal is not None:
+                reason = what_is_broken("personal model", personal, self._tensor_names)
             if reason is not None:
                 # The next client overwrites the row.
                 excluded.append(Exclusion(client_id=client_id, reason=reason))

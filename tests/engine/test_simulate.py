@@ -87,6 +87,24 @@ def test_the_others_are_weighted_as_if_it_had_not_been_sampled(federation, monke
     np.testing.assert_allclose(simulation.params.numpy(), expected, atol=1e-6)
 
 
+def test_a_broken_personal_model_is_named_and_not_kept(federation, monkeypatch):
+    train = LocalTrainer.train
+
+    def broken(self, params, buffers, client_id, round_index, lr, update, personal=None):
+        report = train(self, params, buffers, client_id, round_index, lr, update, personal)
+        if client_id == first[0]:
+            personal[-1] = float("inf")
+        return report
+
+    first = Simulation(recipe_for("ditto"), federation).run_round().record.client_ids
+    monkeypatch.setattr(LocalTrainer, "train", broken)
+    simulation = Simulation(recipe_for("ditto"), federation)
+    record = simulation.run_round().record
+    assert record.excluded[0].reason == "personal model has Inf in 3.bias"
+    assert not simulation.personal.has_trained(first[0])
+    assert simulation.personal.has_trained(first[1])
+
+
 def test_a_cohort_of_broken_clients_stops_the_run(federation, monkeypatch):
     simulation = Simulation(recipe_for(), federation)
     simulation.run_round()
