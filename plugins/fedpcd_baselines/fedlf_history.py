@@ -53,9 +53,9 @@ class LayerSystem:
         for span in (self.spans[layer] for layer in layers):
             total[:m, :m] += inner_products(self.rows, self.rows, span=span, exact=True)
             if self.memory is not None and self.slots.size:
-                old = self.memory[self.slots]
-                total[:m, m:] += inner_products(self.rows, old, span=span, exact=True)
-                total[m:, m:] += inner_products(old, old, span=span, exact=True)
+                old = self.memory[:, span][self.slots]
+                total[:m, m:] += inner_products(self.rows[:, span], old, exact=True)
+                total[m:, m:] += inner_products(old, old, exact=True)
         total[m:, :m] = total[:m, m:].T
         return (total + total.T) / 2
 

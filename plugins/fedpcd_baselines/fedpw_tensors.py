@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedpcd_baselines.order import leading, smallest
+from fedpcd_baselines.order import leading, smallest_sizes
 from fedpcd_baselines.products import squared_norms
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Cut:
         """Return the cut of the `count` smallest entries of a fragment, `[n]`."""
         if count == 0:
             return cls(count=0)
-        lowest = smallest(fragment.abs(), count)
+        lowest = smallest_sizes(fragment, count)
         return cls(count=count, bound=float(lowest[-1]), dropped_size=float(lowest[::_EVERY].mean()))
 
     def apply(self, fragment: torch.Tensor) -> torch.Tensor:
