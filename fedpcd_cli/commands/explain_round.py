@@ -59,6 +59,14 @@ def explain_round(
     show_conflicts: Annotated[
         bool, typer.Option("--conflicts", help="Show the matrix of cosines among constraints.")
     ] = False,
+    figure: Annotated[
+        Path | None,
+        typer.Option("--figure", metavar="FILE", help="Write the picture to a .png, .svg or .pdf file too."),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a page with a slider for tau; it needs no network."),
+    ] = None,
     output_format: FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Open one round: the program that was solved, who bent the direction, and whether the solution is one.
@@ -87,6 +95,8 @@ def explain_round(
         change=change,
         sweep=sweep,
         conflicts=show_conflicts,
+        figure=figure,
+        page=page,
         output_format=output_format,
     )
     if over_time:

@@ -19,7 +19,7 @@ from fedpcd_cli.explain.story import client_story
 from fedpcd_cli.explain.what_if import Change, contradicts_at_every_tau, tau_sweep, what_if
 from fedpcd_cli.rounds.certificate import Certificate
 from fedpcd_cli.store.reader import RunReader
-from fedpcd_cli.views.console import result_console
+from fedpcd_cli.views.console import message_console, result_console
 from fedpcd_cli.views.explain_checks import checks_view
 from fedpcd_cli.views.explain_conflicts import ConflictsView
 from fedpcd_cli.views.explain_data import (
@@ -30,10 +30,13 @@ from fedpcd_cli.views.explain_data import (
     sweep_data,
     verification_data,
 )
+from fedpcd_cli.views.explain_figure import round_figure
 from fedpcd_cli.views.explain_head import head
+from fedpcd_cli.views.explain_page import check_page_path, round_page, write_page
 from fedpcd_cli.views.explain_story import story_view
 from fedpcd_cli.views.explain_table import cohort_rows, cohort_table, constraint_table
 from fedpcd_cli.views.explain_what_if import sweep_view, what_if_view
+from fedpcd_cli.views.federation_figure import check_figure_path, save_figure
 from fedpcd_cli.views.formats import OutputFormat, to_csv, to_json
 
 
@@ -52,6 +55,8 @@ class Request:
         change: What if.
         sweep: Solve over the tolerances.
         conflicts: Show the matrix of cosines.
+        figure: Picture file to write.
+        page: HTML file to write.
         output_format: What to print.
     """
 
@@ -65,6 +70,8 @@ class Request:
     change: Change = field(default_factory=Change)
     sweep: bool = False
     conflicts: bool = False
+    figure: Path | None = None
+    page: Path | None = None
     output_format: OutputFormat = OutputFormat.TABLE
 
 
@@ -74,6 +81,10 @@ def print_round(request: Request) -> None:
     Raises:
         FedPCDError: The run, the round or a file of it can't be read, or an option does not fit the round.
     """
+    if request.figure is not None:
+        check_figure_path(request.figure)
+    if request.page is not None:
+        check_page_path(request.page)
     run = RunReader(request.root)
     facts = run_facts(run)
     entry = find_round(run, request.wanted)
@@ -90,6 +101,18 @@ def print_round(request: Request) -> None:
             if index:
                 console.print()
             console.print(part)
+    if entry.certificate is not None:
+        _write_files(request, facts, entry.certificate)
+
+
+def _write_files(request: Request, facts: RunFacts, certificate: Certificate) -> None:
+    messages = message_console()
+    if request.figure is not None:
+        save_figure(lambda: round_figure(certificate, facts), request.figure)
+        messages.print(f"Figure written to {request.figure}", soft_wrap=True, markup=False)
+    if request.page is not None:
+        write_page(round_page(certificate, facts), request.page)
+        messages.print(f"Page written to {request.page}", soft_wrap=True, markup=False)
 
 
 def print_story(request: Request) -> None:
@@ -194,6 +217,8 @@ def _refuse_program_options(request: Request, facts: RunFacts) -> None:
         "--conflicts": request.conflicts,
         "--active": request.active_only,
         "--client": request.client_id is not None,
+        "--figure": request.figure is not None,
+        "--html": request.page is not None,
     }
     used = [option for option, is_given in given.items() if is_given]
     if used:

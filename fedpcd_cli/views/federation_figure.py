@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,12 +40,21 @@ def write_figure(federation: Federation, path: Path) -> None:
     Raises:
         UsageError: The file can't be written.
     """
+    save_figure(lambda: federation_figure(federation), path)
+
+
+def save_figure(draw: Callable[[], Figure], path: Path) -> None:
+    """Draw a figure and write it, atomically; equal drawings give equal files.
+
+    Raises:
+        UsageError: The file can't be written.
+    """
     import matplotlib as mpl
 
     suffix = path.suffix.lower()
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix)
-    with mpl.rc_context({"svg.hashsalt": "fedpcd", "svg.fonttype": "none"}):
-        figure = federation_figure(federation)
+    with mpl.rc_context({"svg.hashsalt": "fedpcd", "svg.fonttype": "none", "pdf.fonttype": 42}):
+        figure = draw()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=suffix)

@@ -288,6 +288,8 @@ def test_a_run_in_progress(fedpcd, record_run):
         (("history", "--without", "1,9"), 2, "error: --without names 9, without a constraint in round 3; clients that have one: 0, 1, 2, 3.\n"),
         (("history", "--client", "9"), 2, "error: --client 9 has no constraint in round 3; clients that have one: 0, 1, 2, 3.\n  --client 9 --over-time shows its rounds.\n"),
         (("history", "--client", "9", "--over-time"), 2, "error: --client must be in [0, 3], the clients of the run; found 9.\n"),
+        (("history", "--figure", "x.gif"), 2, "error: --figure must end in .png, .svg, .pdf; found 'x.gif'.\n"),
+        (("history", "--html", "x.pdf"), 2, "error: --html must end in .html or .htm; found 'x.pdf'.\n"),
         (("history", "--over-time"), 2, "error: --over-time needs a client.\n  Name one, as in --client 12 --over-time.\n"),
     ],
 )  # fmt: skip
@@ -324,6 +326,16 @@ def test_a_damaged_recipe(fedpcd, with_history):
     done = fedpcd("explain-round", with_history)
     assert done.code == 1
     assert re.match(r"error: .*recipe\.yaml: damaged \(missing 'aggregator'\)\.\n$", done.err)
+
+
+def test_files_beside_the_screen(fedpcd, with_history, tmp_path):
+    done = fedpcd("explain-round", with_history, "--figure", "out/round.svg", "--html", "out/round.html")
+    assert done.code == 0, done.err
+    assert done.err == "Figure written to out/round.svg\nPage written to out/round.html\n"
+    assert "<svg" in (tmp_path / "out" / "round.svg").read_text()
+    assert "history, round 3" in (tmp_path / "out" / "round.svg").read_text()
+    assert (tmp_path / "out" / "round.html").read_text().startswith("<!doctype html>")
+    assert "bent by 2 of 4 constraints" in done.out
 
 
 def test_it_is_quick_and_loads_nothing_heavy(with_history):
