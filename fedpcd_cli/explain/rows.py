@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -64,8 +64,12 @@ class ConstraintRow:
     active: bool
 
 
-def constraint_rows(certificate: Certificate) -> list[ConstraintRow]:
+def constraint_rows(certificate: Certificate, places: Iterable[int] | None = None) -> list[ConstraintRow]:
     """Return one row per constraint, in the order of the certificate; every number follows from the Gram matrix.
+
+    Args:
+        certificate: The round's program.
+        places: Only the constraints at these places; all by default.
 
     The required progress is that of the program that was solved: with the recipe's tau, or 0 where it was cut.
     """
@@ -92,7 +96,7 @@ def constraint_rows(certificate: Certificate) -> list[ConstraintRow]:
             short=bool(short[j]),
             active=bool(certificate.active[j]),
         )
-        for j in range(certificate.size)
+        for j in (range(certificate.size) if places is None else places)
     ]
 
 

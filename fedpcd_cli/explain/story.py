@@ -86,7 +86,7 @@ def _with_constraint(run: RunReader, record: dict[str, object], client_id: int, 
     place = np.flatnonzero(certificate.client_ids == client_id)
     if place.size == 0:
         return chapter
-    row = constraint_rows(certificate)[int(place[0])]
+    (row,) = constraint_rows(certificate, [int(place[0])])
     return _with(
         chapter,
         role=chapter.role if row.age == 0 or chapter.role == "excluded" else "cached",

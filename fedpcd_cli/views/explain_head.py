@@ -14,6 +14,7 @@ from fedpcd_cli.pcd.report import name_clients
 from fedpcd_cli.rounds.certificate import Certificate
 from fedpcd_cli.rounds.outcome import SolveStatus
 from fedpcd_cli.views.explain_numbers import counted, degrees, milliseconds, number, residual
+from fedpcd_cli.views.explain_table import per_client
 
 
 def head(facts: RunFacts, entry: RoundEntry) -> Table:
@@ -49,8 +50,10 @@ def _without_program(facts: RunFacts, entry: RoundEntry) -> Iterator[tuple[str, 
     yield "step", f"‖d‖ = {number(record['direction_norm'])}"
     if record["training_loss"] is not None:
         yield "loss", f"{number(record['training_loss'])}, mean over the cohort's local steps"
+    shown_per_client = per_client(record)
     for key, value in record["diagnostics"].items():
-        yield key, _plain(value)
+        if key not in shown_per_client:
+            yield key.replace("_", " "), _plain(value)
     for warning in record["warnings"]:
         yield "warning", warning
     if not record["client_ids"]:

@@ -87,12 +87,14 @@ def _style(row: ConstraintRow) -> str:
 
 
 def cohort_table(record: dict[str, Any]) -> RenderableType:
-    """Return the cohort of a round without a program: examples, their share, and norms."""
+    """Return the cohort of a round without a program: examples, norms, and what the rule says of each client."""
     if not record["client_ids"]:
         return Text("Nobody trained in this round.")
+    own = sorted(per_client(record))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, padding=(0, 1))
-    for title in ("Client", "Examples", "Share of\nexamples", "Norm", "Norm over\nmean norm"):
-        table.add_column(title, justify="right", no_wrap=True)
+    titles = ("Client", "Examples", "Share of\nexamples", "Norm", "Norm over\nmean norm")
+    for title in (*titles, *(key.replace("_", " ") for key in own)):
+        table.add_column(title, justify="right", no_wrap=title in titles)
     for row in cohort_rows(record):
         table.add_row(
             str(row["client_id"]),
@@ -100,14 +102,31 @@ def cohort_table(record: dict[str, Any]) -> RenderableType:
             f"{100 * row['share_of_examples']:.1f}%",
             number(row["norm"]),
             number(row["relative_norm"]),
+            *(_own(row[key]) for key in own),
         )
     return table
 
 
+def _own(value: object) -> str:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number(value) if is_number else "–" if value is None else str(value)  # type: ignore[arg-type]
+
+
+def per_client(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the diagnostics of a rule that hold one value for each client of the cohort."""
+    cohort = {str(client) for client in record["client_ids"]}
+    return {
+        key: value
+        for key, value in record["diagnostics"].items()
+        if isinstance(value, dict) and value and set(value) <= cohort
+    }
+
+
 def cohort_rows(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the cohort of a record, the longest update first."""
+    """Return the cohort of a record, the longest update first, with the rule's values for each client."""
     total = sum(record["n_examples"]) or 1
     mean = sum(record["update_norms"]) / max(len(record["update_norms"]), 1)
+    own = per_client(record)
     rows = [
         {
             "client_id": client,
@@ -115,6 +134,7 @@ def cohort_rows(record: dict[str, Any]) -> list[dict[str, Any]]:
             "share_of_examples": n / total,
             "norm": norm,
             "relative_norm": norm / mean if mean else None,
+            **{key: values.get(str(client)) for key, values in own.items()},
         }
         for client, n, norm in zip(record["client_ids"], record["n_examples"], record["update_norms"], strict=True)
     ]

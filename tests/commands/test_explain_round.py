@@ -262,6 +262,43 @@ def test_a_rule_without_a_program(fedpcd, record_run):
     assert "Client 7: sampled in 1 of 1 round, cached in 0, active in 0" in done.out
 
 
+def test_what_a_rule_says_of_each_client_is_a_column(fedpcd, record_run):
+    root = record_run(FedAvg(), [make_cohort([[3.0, 4.0], [0.0, 1.0]], client_ids=[5, 7])], "plain")
+    path = root / "rounds.jsonl"
+    own = '"diagnostics":{"weights":{"5":0.25,"7":0.75},"kept":[7],"by_layer":{"a":1}}'
+    path.write_text(path.read_text().replace('"diagnostics":{}', own))
+    done = fedpcd("explain-round", root)
+    assert re.search(r"^ +5 +1 +50\.0% +5\.00 +1\.67 +0\.25", done.out, re.M)
+    assert re.search(r"^kept +7 *$", done.out, re.M)
+    assert re.search(r"^by layer +a: 1 *$", done.out, re.M)
+    (first, _) = csv.DictReader(io.StringIO(fedpcd("explain-round", root, "--format", "csv").out))
+    assert (first["client_id"], first["weights"]) == ("5", "0.25")
+
+
+def test_rounds_without_a_step(fedpcd, record_run):
+    cohorts = [
+        make_cohort([[1.0, 0.0], [-1.0, 0.0]], n_clients=2),
+        make_cohort([[0.0, 0.0], [0.0, 0.0]], round_index=2),
+    ]
+    root = record_run(FedPCD(history_rounds=0), cohorts, "rest")
+    text = " ".join(fedpcd("explain-round", root, "1", "--verify").out.split())
+    assert "status no step: the average is zero" in text
+    assert "angle – between FedAvg and the update" in text
+    assert "The average is zero: no program was solved, there is nothing to check." in text
+    text = " ".join(fedpcd("explain-round", root, "2").out.split())
+    assert "zero clients 0, 1 sent a zero update: no constraint" in text
+    assert "The round has no constraint." in text
+
+
+def test_a_relaxed_round(fedpcd, record_run):
+    root = record_run(FedPCD(tau=0.1, on_infeasible="relax"), [in_the_plane(0, 180, 80)], "relaxed")
+    text = " ".join(fedpcd("explain-round", root, "infeasible").out.split())
+    assert "infeasible: clients 0, 1 contradict each other; tau was cut from 0.1 to 0, bent by" in text
+    assert "ok stationarity" in text
+    assert "Farkas certificate" in text
+    assert "also" not in text
+
+
 def test_a_run_in_progress(fedpcd, record_run):
     root = record_run(FedPCD(tau=0.25), [in_the_plane(10, 45, 155)], "going", state=RunState.RUNNING, n_rounds=50)
     with (root / "rounds.jsonl").open("a") as file:
