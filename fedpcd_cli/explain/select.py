@@ -11,6 +11,17 @@ from fedpcd_cli.store.reader import RunReader
 
 CHOICES = ("last", "most-bent", "most-active", "infeasible")
 _SOLVED = "n_constraints"  # a diagnostic of every round that posed a program
+_ENTRIES = (
+    "round",
+    "client_ids",
+    "n_examples",
+    "excluded",
+    "update_norms",
+    "training_loss",
+    "direction_norm",
+    "diagnostics",
+    "warnings",
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,7 +58,7 @@ def find_round(run: RunReader, wanted: str) -> RoundEntry:
     name = str(run.root)
     _check_word(wanted)
     n_rounds = run.status.n_rounds
-    records = run.rounds
+    records = read_records(run)
     if not records:
         raise StoreError(f"{name} has no finished round yet.", hint="Wait for the first one, or look at its log.")
     if wanted.lstrip("-").isdigit():
@@ -76,6 +87,22 @@ def find_round(run: RunReader, wanted: str) -> RoundEntry:
     key = "angle_degrees" if wanted == "most-bent" else "n_active"
     chosen = max(solved, key=lambda record: record["diagnostics"][key] or 0)
     return RoundEntry(record=chosen, certificate=read_certificate(run, chosen))
+
+
+def read_records(run: RunReader) -> list[dict[str, Any]]:
+    """Return all whole round records.
+
+    Raises:
+        StoreError: One of them lacks an entry.
+    """
+    for number, record in enumerate(run.rounds, start=1):
+        missing = [key for key in _ENTRIES if key not in record]
+        if missing or not isinstance(record["diagnostics"], dict):
+            what = f"missing '{missing[0]}'" if missing else "its diagnostics are no object"
+            raise StoreError(
+                f"{run.paths.rounds}:{number}: damaged record ({what}).", hint="Run the recipe again with --force."
+            )
+    return run.rounds
 
 
 def read_certificate(run: RunReader, record: dict[str, Any]) -> Certificate | None:

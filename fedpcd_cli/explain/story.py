@@ -9,7 +9,7 @@ import numpy as np
 
 from fedpcd_cli.errors import StoreError, UsageError
 from fedpcd_cli.explain.rows import constraint_rows
-from fedpcd_cli.explain.select import read_certificate
+from fedpcd_cli.explain.select import read_certificate, read_records
 from fedpcd_cli.store.reader import RunReader
 
 
@@ -62,7 +62,7 @@ def client_story(run: RunReader, client_id: int) -> Iterator[Chapter]:
         raise UsageError(f"--client must be in [0, {n_clients - 1}], the clients of the run; found {client_id}.")
     accuracies = _accuracies(run, client_id)
     last_seen: int | None = None
-    for record in run.rounds:
+    for record in read_records(run):
         index = int(record["round"])
         sampled = client_id in record["client_ids"]
         reason = next((e["reason"] for e in record["excluded"] if e["client_id"] == client_id), None)
@@ -106,10 +106,20 @@ def _with(chapter: Chapter, **changes: object) -> Chapter:
 
 
 def _accuracies(run: RunReader, client_id: int) -> dict[int, float]:
-    """Return the client's accuracy after each evaluated round; empty if it holds no test examples."""
+    """Return the client's accuracy after each evaluated round; empty if it holds no test examples.
+
+    Raises:
+        StoreError: An evaluation lacks an entry.
+    """
     found = {}
-    for evaluation in run.evaluations:
-        n_test = evaluation["n_test"][client_id]
-        if n_test:
-            found[int(evaluation["round"])] = evaluation["n_correct"][client_id] / n_test
+    for number, evaluation in enumerate(run.evaluations, start=1):
+        try:
+            n_test, n_correct = evaluation["n_test"][client_id], evaluation["n_correct"][client_id]
+            if n_test:
+                found[int(evaluation["round"])] = n_correct / n_test
+        except (KeyError, IndexError, TypeError) as error:
+            raise StoreError(
+                f"{run.paths.evaluations}:{number}: damaged record ({error}).",
+                hint="Run the recipe again with --force.",
+            ) from None
     return found

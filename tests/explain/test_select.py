@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
@@ -110,8 +111,6 @@ def test_the_certificate_of_another_round(run):
 
 def test_words_that_need_programs(run):
     lines = run.paths.rounds.read_text().splitlines()
-    import json
-
     records = [json.loads(line) | {"diagnostics": {}} for line in lines]
     run.paths.rounds.write_text("".join(json.dumps(record) + "\n" for record in records))
     with pytest.raises(StoreError) as caught:
@@ -121,3 +120,22 @@ def test_words_that_need_programs(run):
         "  Name a round by its number, or 'last'."
     )
     assert find_round(run, "last").certificate is None
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda record: record.pop("diagnostics"), "missing 'diagnostics'"),
+        (lambda record: record.pop("client_ids"), "missing 'client_ids'"),
+        (lambda record: record.update(diagnostics=[]), "its diagnostics are no object"),
+    ],
+)
+def test_a_record_that_lacks_an_entry(run, change, what):
+    records = [json.loads(line) for line in run.paths.rounds.read_text().splitlines()]
+    change(records[2])
+    run.paths.rounds.write_text("".join(json.dumps(record) + "\n" for record in records))
+    with pytest.raises(StoreError) as caught:
+        find_round(run, "1")
+    assert str(caught.value) == (
+        f"{run.paths.rounds}:3: damaged record ({what}).\n  Run the recipe again with --force."
+    )

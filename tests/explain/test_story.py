@@ -82,3 +82,13 @@ def test_a_damaged_environment_is_named(run):
     run.paths.environment.write_text("{}")
     with pytest.raises(StoreError, match=r"damaged \(missing 'partition'\)"):
         list(client_story(RunReader(run.root), 1))
+
+
+def test_a_damaged_evaluation_is_named(run):
+    path = run.paths.evaluations
+    path.write_text(path.read_text().replace('"n_correct":[0,4,0,0]', '"n_correct":[0]'))
+    with pytest.raises(StoreError) as caught:
+        list(client_story(RunReader(run.root), 1))
+    assert str(caught.value) == (
+        f"{path}:2: damaged record (list index out of range).\n  Run the recipe again with --force."
+    )
