@@ -30,11 +30,12 @@ def checks_view(checks: Checks, verification: Verification | None, round_index: 
     """Return the checks, and below them the proof of infeasibility and the second solution if there are any."""
     parts: list[RenderableType] = []
     if checks.residuals is not None:
-        table = _lines(f"Checks, recomputed from the Gram matrix (relative; up to {TARGET:.0e} is solved)")
-        for key, title in _TITLE.items():
+        title = f"Checks, recomputed from the Gram matrix (relative; up to {TARGET:.0e} is solved)"
+        table = _lines()
+        for key, name in _TITLE.items():
             value = float(getattr(checks.residuals, key))
-            table.add_row(_verdict(value <= TARGET), title, residual(value), _MEANING[key])
-        parts.append(table)
+            table.add_row(_verdict(value <= TARGET), name, residual(value), _MEANING[key])
+        parts.append(Group(Text(title, style="bold"), table))
     elif checks.proof is None:
         parts.append(Text("The average is zero: no program was solved, there is nothing to check."))
     if checks.proof is not None:
@@ -46,14 +47,14 @@ def checks_view(checks: Checks, verification: Verification | None, round_index: 
 
 def proof_view(proof: FarkasProof, round_index: int) -> RenderableType:
     """Return which clients pull exactly apart, and with which weights."""
-    table = Table(box=None, show_header=True, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left")
-    table.title = Text("Farkas certificate: these clients pull exactly apart", style="bold")
+    table = Table(box=None, show_header=True, pad_edge=False, padding=(0, 2, 0, 0))
+    title = Text("Farkas certificate: these clients pull exactly apart", style="bold")
     table.add_column("Client", justify="right", no_wrap=True)
     table.add_column("Source", no_wrap=True)
     table.add_column("λ", justify="right", no_wrap=True)
     for client, source, weight in zip(proof.client_ids, proof.source_rounds, proof.weights, strict=True):
         table.add_row(str(client), rounds_ago(round_index - source), number(weight))
-    numbers = _lines(None)
+    numbers = _lines()
     numbers.add_row(
         _verdict(proof.holds),
         "‖Σ λ g̃‖",
@@ -62,12 +63,15 @@ def proof_view(proof: FarkasProof, round_index: int) -> RenderableType:
     )
     numbers.add_row(_verdict(proof.required > 0), "τ Σ λ ‖g̃‖²", number(proof.required), "what they ask together")
     why = Text("Any direction d would need 0 = (Σ λ g̃) · d ≥ τ Σ λ ‖g̃‖² > 0: there is none.")
-    return Group(table, numbers, why)
+    return Group(title, table, numbers, why)
 
 
 def verification_view(found: Verification) -> RenderableType:
     """Return the second solution by CVXPY beside the recorded one."""
-    table = _lines(f"Solved again with CVXPY, Clarabel ({milliseconds(found.seconds)})")
+    if found.status is SolveStatus.UNCHANGED and found.agrees:
+        return Text("Nothing to solve again: the average itself meets every constraint, μ = 0.", style="bold")
+    title = Text(f"Solved again with CVXPY, Clarabel ({milliseconds(found.seconds)})", style="bold")
+    table = _lines()
     if not found.same_outcome:
         table.add_row(_verdict(False), "outcome", found.status.word, found.status.value)
     elif found.direction_difference is None or found.multiplier_difference is None:
@@ -80,12 +84,11 @@ def verification_view(found: Verification) -> RenderableType:
         table.add_row("", "multipliers", residual(found.multiplier_difference), f"largest |μ − μ′|{unique}")
         if found.status is SolveStatus.INACCURATE:
             table.add_row(_verdict(False), "outcome", "inaccurate", "the second solver stopped early")
-    return table
+    return Group(title, table)
 
 
-def _lines(title: str | None) -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left")
-    table.title = Text(title, style="bold") if title else None
+def _lines() -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)

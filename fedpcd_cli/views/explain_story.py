@@ -11,7 +11,7 @@ from rich.text import Text
 
 from fedpcd_cli.explain.story import Chapter
 from fedpcd_cli.views.explain_numbers import counted, number
-from fedpcd_cli.views.explain_table import marks
+from fedpcd_cli.views.explain_table import LEGEND, marks
 
 
 def story_view(chapters: Sequence[Chapter], client_id: int, n_rounds: int) -> RenderableType:
@@ -25,8 +25,7 @@ def story_view(chapters: Sequence[Chapter], client_id: int, n_rounds: int) -> Re
     )
     if not chapters:
         return Text(f"{title}; it was never evaluated.")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, padding=(0, 1), title_justify="left")
-    table.title = Text(title, style="bold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, padding=(0, 1))
     table.add_column("", no_wrap=True, min_width=2)
     table.add_column("Round", justify="right", no_wrap=True)
     table.add_column("Client was", overflow="fold")
@@ -45,7 +44,9 @@ def story_view(chapters: Sequence[Chapter], client_id: int, n_rounds: int) -> Re
             "" if chapter.accuracy is None else f"{100 * chapter.accuracy:.1f}%",
             style=" ".join(["red"] * chapter.short + ["bold"] * chapter.active),
         )
-    return Group(table, Text("! falls short along FedAvg   * active: bends the direction"))
+    return Group(
+        Text(title, style="bold"), table, Text("! falls short along FedAvg   * active: bends the direction")
+    )
 
 
 def _role(chapter: Chapter) -> str:

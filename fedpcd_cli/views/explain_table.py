@@ -15,7 +15,7 @@ from fedpcd_cli.views.explain_numbers import counted, number, rounds_ago
 
 WIDE = 110
 """Columns of the console from which headings are spelled out."""
-_LEGEND = "! falls short along FedAvg   * active: bends the direction"
+LEGEND = "! falls short along FedAvg   * active: bends the direction"
 
 
 def constraint_table(rows: Sequence[ConstraintRow], n_constraints: int, width: int) -> RenderableType:
@@ -40,7 +40,7 @@ def constraint_table(rows: Sequence[ConstraintRow], n_constraints: int, width: i
         table.add_row(*_cells(row, wide), style=_style(row))
     left = n_constraints - len(rows)
     more = f"{counted(left, 'constraint')} more: --all shows them." if left else ""
-    return Group(table, *(Text(line) for line in (_LEGEND, more) if line))
+    return Group(table, *(Text(line) for line in (LEGEND, more) if line))
 
 
 _WIDE_TITLES = (

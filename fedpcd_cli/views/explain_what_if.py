@@ -21,8 +21,8 @@ _CLIENTS = 15
 
 def what_if_view(recorded: Certificate, changed: Certificate, change: Change) -> RenderableType:
     """Return the recorded round and the changed one side by side."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, padding=(0, 1), title_justify="left")
-    table.title = Text(f"What if: {describe(change)}", style="bold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, padding=(0, 1))
+    title = Text(f"What if: {describe(change)}", style="bold")
     table.add_column("")
     table.add_column("Recorded", overflow="fold")
     table.add_column("What if", overflow="fold")
@@ -31,7 +31,7 @@ def what_if_view(recorded: Certificate, changed: Certificate, change: Change) ->
         table.add_row(name, before, after)
     table.add_row("angle between both", degrees(angle_between(recorded, changed)), "")
     note = "The average keeps the clients that are left out; only their constraints go." if change.without else ""
-    return Group(table, *([Text(note)] if note else []), Text(), _clients(recorded, changed))
+    return Group(title, table, *([Text(note)] if note else []), Text(), _clients(recorded, changed))
 
 
 _FACTS = ("tau", "constraints", "active", "angle to FedAvg", "correction", "least progress")
@@ -100,12 +100,12 @@ def _changed_cells(row: ConstraintRow) -> list[str]:
 
 def sweep_view(points: Sequence[SweepPoint], contradicts: bool) -> RenderableType:
     """Return the round at every tolerance, with a bar for the angle."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, padding=(0, 1), title_justify="left")
-    table.title = Text("Over the tolerance τ", style="bold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, padding=(0, 1))
+    title = Text("Over the tolerance τ", style="bold")
     table.add_column("", no_wrap=True)
-    for title in ("τ", "Angle", "Active", "Least\nprogress", "Correction"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("Angle", no_wrap=True)
+    for heading in ("τ", "Angle", "Active", "Least\nprogress", "Correction"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
     largest = max((point.angle_degrees or 0.0 for point in points), default=0.0)
     for point in points:
         angle = point.angle_degrees
@@ -120,7 +120,7 @@ def sweep_view(points: Sequence[SweepPoint], contradicts: bool) -> RenderableTyp
             bar,
             style="bold" if point.recorded else "",
         )
-    return Group(table, Text("> as recorded"), Text(feasibility_sentence(contradicts)))
+    return Group(title, table, Text("> as recorded"), Text(feasibility_sentence(contradicts)))
 
 
 def feasibility_sentence(contradicts: bool) -> str:

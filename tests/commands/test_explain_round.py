@@ -136,6 +136,12 @@ def test_verify(fedpcd, worked):
     assert float(re.search(r"^ +multipliers +(\S+)", done.out, re.M)[1]) < 1e-6
 
 
+def test_verify_does_not_claim_to_have_solved_what_needs_no_solve(fedpcd, worked):
+    done = fedpcd("explain-round", worked(0.25, (35, 60, 85)), "--verify")
+    assert "Nothing to solve again: the average itself meets every constraint, μ = 0." in done.out
+    assert "CVXPY" not in done.out
+
+
 def test_infeasible(fedpcd, infeasible):
     done = fedpcd("explain-round", infeasible, "infeasible")
     text = " ".join(done.out.split())
