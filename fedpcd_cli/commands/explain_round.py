@@ -33,7 +33,7 @@ class PrimaryChoice(StrEnum):
 
 
 def explain_round(
-    run: Annotated[Path, typer.Argument(help="A run directory, finished or in progress.")],
+    run: Annotated[Path, typer.Argument(help="A run directory, finished or in progress, or a folder with one.")],
     round_wanted: Annotated[
         str, typer.Argument(metavar="[ROUND]", help="A number, last, most-bent, most-active or infeasible.")
     ] = "last",

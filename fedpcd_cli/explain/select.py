@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fedpcd_cli.errors import StoreError, UsageError, did_you_mean
 from fedpcd_cli.rounds.certificate import Certificate
-from fedpcd_cli.store.reader import RunReader
+from fedpcd_cli.store.reader import RunReader, find_runs
 
 CHOICES = ("last", "most-bent", "most-active", "infeasible")
 _SOLVED = "n_constraints"  # a diagnostic of every round that posed a program
@@ -42,6 +43,20 @@ class RoundEntry:
     def round_index(self) -> int:
         """t."""
         return int(self.record["round"])
+
+
+def find_run(path: Path) -> RunReader:
+    """Return the run at a path, or the only one below it.
+
+    Raises:
+        StoreError: The path is no folder, or holds no run.
+        UsageError: It holds several.
+    """
+    found = find_runs([path])
+    if len(found) > 1:
+        shown = ", ".join(str(root) for root in found[:5]) + (", ..." if len(found) > 5 else "")
+        raise UsageError(f"{path} holds {len(found)} runs: {shown}.", hint="Name one of them.")
+    return RunReader(found[0])
 
 
 def find_round(run: RunReader, wanted: str) -> RoundEntry:

@@ -14,11 +14,10 @@ from fedpcd_cli.explain.checks import check, verify
 from fedpcd_cli.explain.conflicts import conflicts
 from fedpcd_cli.explain.rows import SortKey, constraint_rows, select_rows, sort_rows
 from fedpcd_cli.explain.run_facts import RunFacts, run_facts
-from fedpcd_cli.explain.select import RoundEntry, find_round
+from fedpcd_cli.explain.select import RoundEntry, find_round, find_run
 from fedpcd_cli.explain.story import client_story
 from fedpcd_cli.explain.what_if import Change, contradicts_at_every_tau, tau_sweep, what_if
 from fedpcd_cli.rounds.certificate import Certificate
-from fedpcd_cli.store.reader import RunReader
 from fedpcd_cli.views.console import message_console, result_console
 from fedpcd_cli.views.explain_checks import checks_view
 from fedpcd_cli.views.explain_conflicts import ConflictsView
@@ -45,7 +44,7 @@ class Request:
     """What the user asked for.
 
     Attributes:
-        root: The run directory.
+        root: The run directory, or a folder that holds just that run.
         wanted: Round, by number or word.
         everything: Show every constraint.
         active_only: Show active ones only.
@@ -85,7 +84,7 @@ def print_round(request: Request) -> None:
         check_figure_path(request.figure)
     if request.page is not None:
         check_page_path(request.page)
-    run = RunReader(request.root)
+    run = find_run(request.root)
     facts = run_facts(run)
     entry = find_round(run, request.wanted)
     if entry.certificate is None:
@@ -123,7 +122,7 @@ def print_story(request: Request) -> None:
     """
     if request.client_id is None:
         raise UsageError("--over-time needs a client.", hint="Name one, as in --client 12 --over-time.")
-    run = RunReader(request.root)
+    run = find_run(request.root)
     facts = run_facts(run)
     chapters = list(client_story(run, request.client_id))
     if request.output_format is OutputFormat.JSON:

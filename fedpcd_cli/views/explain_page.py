@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -38,14 +37,12 @@ def write_page(page: str, path: Path) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".html")
+        temporary = path.with_name(f".{path.stem}-{os.getpid()}.html")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(page)
-            os.chmod(temporary, 0o644)
+            temporary.write_text(page, encoding="utf-8")
             os.replace(temporary, path)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise UsageError(f"--html {path} can't be written: {error}.") from error

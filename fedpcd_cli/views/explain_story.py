@@ -44,9 +44,7 @@ def story_view(chapters: Sequence[Chapter], client_id: int, n_rounds: int) -> Re
             "" if chapter.accuracy is None else f"{100 * chapter.accuracy:.1f}%",
             style=" ".join(["red"] * chapter.short + ["bold"] * chapter.active),
         )
-    return Group(
-        Text(title, style="bold"), table, Text("! falls short along FedAvg   * active: bends the direction")
-    )
+    return Group(Text(title, style="bold"), table, Text(LEGEND))
 
 
 def _role(chapter: Chapter) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,13 +56,12 @@ def save_figure(draw: Callable[[], Figure], path: Path) -> None:
         figure = draw()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=suffix)
-            os.close(handle)
+            temporary = path.with_name(f".{path.stem}-{os.getpid()}{suffix}")
             try:
                 figure.savefig(temporary, dpi=150, metadata=metadata)
                 os.replace(temporary, path)
             except BaseException:
-                Path(temporary).unlink(missing_ok=True)
+                temporary.unlink(missing_ok=True)
                 raise
         except OSError as error:
             raise UsageError(f"--figure {path} can't be written: {error}.") from error

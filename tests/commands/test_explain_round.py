@@ -345,7 +345,18 @@ def test_a_folder_that_is_no_run(fedpcd, tmp_path):
     (tmp_path / "empty").mkdir()
     done = fedpcd("explain-round", "empty")
     assert done.code == 1
-    assert done.err.startswith("error: empty is not a run: it has no status.json.\n  Name a folder that")
+    assert done.err.startswith(
+        "error: empty is not a run: it has no status.json, and none is below it.\n  Name a folder that"
+    )
+
+
+def test_a_folder_with_one_run_stands_for_it_and_one_with_several_does_not(fedpcd, record_run, worked):
+    root = worked(0.25)
+    assert "round       1 of 1: worked-0.25-10, seed 1" in fedpcd("explain-round", root.parent).out
+    worked(0.0)
+    done = fedpcd("explain-round", ".")
+    assert done.code == 2
+    assert done.err == "error: . holds 2 runs: worked-0.0-10, worked-0.25-10.\n  Name one of them.\n"
 
 
 def test_a_newer_format(fedpcd, with_history):
@@ -379,6 +390,9 @@ def test_files_beside_the_screen(fedpcd, with_history, tmp_path):
     assert "history, round 3" in (tmp_path / "out" / "round.svg").read_text()
     assert (tmp_path / "out" / "round.html").read_text().startswith("<!doctype html>")
     assert "bent by 2 of 4 constraints" in done.out
+    (tmp_path / "plain").write_text("")
+    modes = {path.stat().st_mode for path in (tmp_path / "plain", *(tmp_path / "out").iterdir())}
+    assert len(modes) == 1  # as readable as any other file
 
 
 def test_it_is_quick_and_loads_nothing_heavy(with_history):
