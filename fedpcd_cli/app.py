@@ -16,7 +16,7 @@ from fedpcd_cli.commands.recipes import recipes_app
 from fedpcd_cli.commands.report import report
 from fedpcd_cli.commands.train import train
 from fedpcd_cli.commands.validate import validate
-from fedpcd_cli.errors import ExitCode, FedPCDError, UsageError
+from fedpcd_cli.errors import ExitCode, FedPCDError, UsageError, is_out_of_memory, out_of_memory
 
 EPILOG = (
     "Exit codes: 0 fine, 1 the run failed, 2 usage or recipe, 3 diverged (non-finite numbers), 4 plug-in, "
@@ -71,6 +71,11 @@ def main() -> None:
         # Plain text: a recipe's brackets must not be read as markup, nor lines be wrapped in a log.
         print(f"error: {error}", file=sys.stderr)
         sys.exit(int(error.exit_code))
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        print(f"error: {out_of_memory(error)}", file=sys.stderr)
+        sys.exit(int(ExitCode.RUN_FAILED))
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(int(ExitCode.INTERRUPTED))

@@ -85,6 +85,24 @@ class InterruptedRunError(FedPCDError):
     exit_code = ExitCode.INTERRUPTED
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether NumPy, PyTorch on the CPU (a plain RuntimeError) or on an accelerator could not allocate."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or "can't allocate memory" in str(error)
+    )
+
+
+def out_of_memory(error: BaseException) -> FedPCDError:
+    """Return the error for the user."""
+    text = " ".join(str(error).split())
+    return FedPCDError(
+        f"there is not enough memory{f' ({text[:200]})' if text else ''}.",
+        hint="Use a smaller model, a smaller cohort or a shorter history.",
+    )
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ` Did you mean 'x'?` for the nearest known name, or the list of known names if none is near."""
     names = sorted(known)

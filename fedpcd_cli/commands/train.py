@@ -40,7 +40,7 @@ def train(
     plan = resolved.recipe
     root = run_directory(plan.output.root, plan.name, plan.aggregator.name, plan.seed, resolved.digest)
     messages = message_console(quiet=quiet)
-    if not force and _is_finished(root, resume=resume):
+    if _is_finished(root, force=force, resume=resume):
         messages.print(f"Already finished; --force runs it again. It is in {root}", soft_wrap=True)
         print_report([root], output_format)
         return
@@ -50,31 +50,38 @@ def train(
     messages.print(f"Next: fedpcd report {root.parent}", soft_wrap=True)
 
 
-def _is_finished(root: Path, *, resume: bool) -> bool:
-    """Return whether the run is complete.
+def _is_finished(root: Path, *, force: bool, resume: bool) -> bool:
+    """Return whether the run is complete and need not be run again.
 
     Raises:
         UsageError: It is unfinished and neither --force nor --resume was given, or it is running now.
+        StoreError: The folder can't be looked into.
     """
     from fedpcd_cli.errors import StoreError, UsageError
+    from fedpcd_cli.store.atomic import storage_errors
     from fedpcd_cli.store.status import RunState, read_status
 
-    if not (root / "status.json").exists():
+    with storage_errors(root):
+        exists = (root / "status.json").exists()
+    if not exists:
         if resume:
             raise UsageError(f"There is no run to resume in {root}.", hint="Leave --resume out to start it.")
         return False
     try:
         status = read_status(root / "status.json")
     except StoreError as error:
+        if force:
+            return False
         raise UsageError(error.message, hint="Start again with --force.") from None
-    if status.state is RunState.FINISHED:
-        return True
-    if status.owner_is_alive:
+    # A process on another machine can't be asked; --force takes the user's word that it is gone.
+    if status.owner_is_alive and not (force and status.is_elsewhere):
         raise UsageError(
             f"{root} is being run by process {status.pid} on {status.host}.",
-            hint="Wait for it, or stop it first.",
+            hint="Wait for it, or stop it first; if that process is another program, delete the folder.",
         )
-    if not resume:
+    if status.state is RunState.FINISHED:
+        return not force
+    if not resume and not force:
         raise UsageError(
             f"{root} is unfinished: {status.round_index} of {status.n_rounds} rounds"
             + (f" ({status.message})" if status.message else "")

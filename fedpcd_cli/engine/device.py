@@ -10,6 +10,8 @@ import torch
 
 from fedpcd_cli.errors import UsageError
 
+_MOST_THREADS = 64  # on a smaller machine: a recipe written for a larger one still runs
+
 
 def resolve_device(name: str) -> torch.device:
     """Return the device of `engine.device`; `auto` takes cuda, then mps, then cpu.
@@ -55,8 +57,20 @@ def _cgroup_quota(path: Path) -> float | None:
 
 
 def resolve_threads(threads: int | str) -> int:
-    """Return the number of threads of `engine.threads`; `auto` takes every available core."""
-    return available_cores() if isinstance(threads, str) else threads
+    """Return the number of threads of `engine.threads`; `auto` takes every available core.
+
+    Raises:
+        UsageError: More than any machine of this size can use: OpenMP would end the process.
+    """
+    if isinstance(threads, str):
+        return available_cores()
+    limit = max(_MOST_THREADS, os.cpu_count() or 1)
+    if threads > limit:
+        raise UsageError(
+            f"engine.threads must be at most {limit} on this machine; found {threads}.",
+            hint="Set engine.threads to 'auto'.",
+        )
+    return threads
 
 
 def set_threads(n_threads: int) -> None:

@@ -37,9 +37,14 @@ class RunStatus:
     format_version: int = FORMAT_VERSION
 
     @property
+    def is_elsewhere(self) -> bool:
+        """Whether another machine wrote it, whose processes can't be seen from here."""
+        return self.host != socket.gethostname()
+
+    @property
     def owner_is_alive(self) -> bool:
         """Whether the process that wrote it still runs, as far as this host can tell."""
-        if self.state is not RunState.RUNNING or self.host != socket.gethostname():
+        if self.state is not RunState.RUNNING or self.is_elsewhere:
             return self.state is RunState.RUNNING and self.host != ""
         try:
             os.kill(self.pid, 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from fedpcd_cli.rounds.record import RoundRecord
 from fedpcd_cli.store.atomic import storage_errors, write_atomically, write_text
 from fedpcd_cli.store.jsonl import JsonlWriter, truncate_after
 from fedpcd_cli.store.layout import RunPaths
+from fedpcd_cli.store.lock import FolderLock, empty_folder
 from fedpcd_cli.store.status import RunState, write_status
 
 if TYPE_CHECKING:
@@ -33,15 +33,17 @@ class RunWriter:
 
     Raises:
         StoreError: The directory can't be written.
+        UsageError: Another process writes it.
     """
 
     def __init__(self, root: Path, n_rounds: int, keep_through: int | None = None) -> None:
         self.paths = RunPaths(root)
         self._n_rounds = n_rounds
         with storage_errors(root):
-            if keep_through is None and root.exists():
-                shutil.rmtree(root)
             root.mkdir(parents=True, exist_ok=True)
+            self._lock = FolderLock(root)
+            if keep_through is None:
+                empty_folder(root)
             self.paths.certificate(0).parent.mkdir(exist_ok=True)
         if keep_through is not None:
             for path in (self.paths.rounds, self.paths.timings, self.paths.evaluations):
@@ -105,6 +107,7 @@ class RunWriter:
     def close(self) -> None:
         for log in (self._rounds, self._timings, self._evaluations):
             log.close()
+        self._lock.release()
 
 
 def _scores(scores: Scores) -> dict[str, Any]:

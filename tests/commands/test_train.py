@@ -273,3 +273,45 @@ def test_ditto_shows_global_and_personal_models_as_rows_of_their_own(fedpcd, rec
     wrong = fedpcd("train", recipe, "--set", "evaluation.model=personal")
     assert wrong.code == 2
     assert "evaluation.model must be 'global' or 'both'" in wrong.err
+
+
+def test_force_does_not_take_a_run_from_a_process_that_writes_it(fedpcd, recipe, tmp_path):
+    assert fedpcd("train", recipe, "--quiet").code == 0
+    root = only_run(tmp_path / "runs")
+    status = json.loads((root / "status.json").read_text())
+    parent = {**status, "state": "running", "pid": os.getppid()}
+    (root / "status.json").write_text(json.dumps(parent))
+    records = (root / "rounds.jsonl").read_bytes()
+    for options in ((), ("--resume",), ("--force",)):
+        refused = fedpcd("train", recipe, *options)
+        assert refused.code == 2, options
+        assert f"is being run by process {os.getppid()}" in refused.err
+        assert (root / "rounds.jsonl").read_bytes() == records
+    # A process of another machine can't be asked; then --force is the user's word.
+    (root / "status.json").write_text(json.dumps({**parent, "host": "another-machine"}))
+    assert fedpcd("train", recipe, "--resume").code == 2
+    assert fedpcd("train", recipe, "--force", "--quiet").code == 0
+    # And a damaged status is no obstacle.
+    (root / "status.json").write_text("{")
+    assert fedpcd("train", recipe).code == 2
+    assert fedpcd("train", recipe, "--force", "--quiet").code == 0
+
+
+def test_folders_and_threads_that_cannot_be_are_one_line(fedpcd, recipe):
+    long = fedpcd("train", recipe, "--set", f"output.root={'x' * 300}")
+    assert (long.code, long.out) == (1, "")
+    assert "can't be written: File name too long" in long.err
+    threads = fedpcd("train", recipe, "--set", "engine.threads=100000")
+    assert threads.code == 2
+    assert "engine.threads must be at most" in threads.err
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("[enforce fail] can't allocate memory: 256 GB")])
+def test_too_little_memory_is_said_in_words(fedpcd, recipe, monkeypatch, error):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("fedpcd_cli.commands.train._run", fail)
+    done = fedpcd("train", recipe)
+    assert done.code == 1
+    assert "error: there is not enough memory" in done.err
