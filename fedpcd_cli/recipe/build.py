@@ -64,10 +64,12 @@ class Builder:
         self._registry = registry
         self._problems = problems
         self._complete = complete
+        self._file = ""
         self.origins: dict[str, str] = {}
 
     def build(self, root: Node, default_name: str) -> Recipe | None:
         """Return the recipe, or None if it has problems."""
+        self._file = root.origin.source
         if "name" not in root.children and isinstance(root.value, dict):
             root = Node({"name": Node(default_name, DEFAULT, "name"), **root.value}, root.origin, root.key)
         built = self._section(Recipe, root, ())
@@ -91,7 +93,8 @@ class Builder:
             return cls(**values)
         except ValidationError as error:
             for detail in error.errors(include_url=False):  # fields are right by themselves
-                self._problems.add(self._latest(node, detail["loc"]).origin, f"{node.key} {detail['msg']}")
+                keys = (*detail["loc"], *detail.get("ctx", ()))
+                self._problems.add(self._latest(node, keys).origin, f"{node.key} {detail['msg']}")
             return FAILED
 
     def _field(self, cls: type[Section], name: str, node: Node, path: tuple[str, ...], slot: Slot | None) -> Any:
@@ -143,7 +146,12 @@ class Builder:
     def _latest(self, node: Node, keys: tuple[str | int, ...]) -> Node:
         """Return which of a section's entries was written last; any entry if no keys are given."""
         entries = [child for key, child in node.children.items() if key in keys or not keys]
-        return max(entries, key=lambda n: (n.origin.override is not None, n.origin.line or 0), default=node)
+
+        def order(entry: Node) -> tuple[bool, bool, int]:
+            origin = entry.origin
+            return origin.override is not None, origin.source == self._file, origin.line or 0
+
+        return max(entries, key=order, default=node)
 
     def _report_unknown(self, cls: type[Section], node: Node, slot: Slot | None) -> None:
         for key, child in node.children.items():

@@ -85,8 +85,10 @@ def _find(parent: Node, file: Path, problems: Problems) -> Path | None:
     shipped = shipped_recipes()
     if parent.value in shipped:
         return shipped[parent.value]
-    found = f"found '{shorten(parent.value)}', which doesn't exist"
-    problems.add(parent.origin, f"extends must be a recipe file; {found}.{nearest(str(beside), shipped)}")
+    what = "is a folder" if os.path.isdir(beside) else "doesn't exist"
+    found = f"found '{shorten(parent.value)}', which {what}"
+    near = nearest(parent.value, shipped, file.parent)
+    problems.add(parent.origin, f"extends must be a recipe file; {found}.{near}")
     return None
 
 

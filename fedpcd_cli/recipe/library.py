@@ -48,12 +48,19 @@ def find_recipe(name_or_path: str | os.PathLike[str]) -> Path:
     )
 
 
-def nearest(text: str, shipped: Iterable[str] = ()) -> str:
-    """Return ` Did you mean 'x'?` for the nearest shipped name or the nearest recipe file in the same folder."""
-    path = Path(text)
+def nearest(text: str, shipped: Iterable[str] = (), base: Path | None = None) -> str:
+    """Return ` Did you mean 'x'?` for the nearest shipped name or the nearest recipe file in the same folder.
+
+    Args:
+        text: A recipe's name or path as written.
+        shipped: Names of shipped recipes.
+        base: Folder that the path is relative to; the suggestion is so too.
+    """
+    path = Path(os.path.expanduser(text))
     names = list(shipped)
     try:
-        files = [file for file in sorted(path.parent.iterdir()) if file.suffix in SUFFIXES and file.is_file()]
+        beside = sorted(((base or Path()) / path).parent.iterdir())
+        files = [path.with_name(file.name) for file in beside if file.suffix in SUFFIXES and file.is_file()]
     except (OSError, ValueError):
         files = []
     candidates = {**{name: name for name in names}, **{file.stem: str(file) for file in files}}

@@ -248,6 +248,13 @@ def test_epochs_in_the_file_and_steps_by_option(problems, minimal):
     ]
 
 
+def test_a_clash_is_shown_in_the_file_that_makes_it(problems, minimal, write):
+    """Not in the file below, even though its keys stand on later lines."""
+    write(minimal + "local: {lr: 1, epochs: 2}\n", "base.yaml")
+    (line,) = problems("extends: base.yaml\nlocal:\n  steps: 3\n  lr: 2\n")
+    assert line.startswith("r.yaml:3: local must have epochs or steps, not both")
+
+
 def test_an_unknown_dataset_hides_no_misspelt_section(problems, minimal):
     lines = problems(minimal.replace("digits", "nothing").replace("  partition:", "  partitoin:"))
     assert "r.yaml:4: data.partitoin is not a key of 'data'. Did you mean 'partition'?" in lines
@@ -266,6 +273,13 @@ class TestExtends:
         for index in range(40):
             write(f"extends: f{index + 1}.yaml\n", f"f{index}.yaml")
         assert problems("extends: f0.yaml\n") == ["f14.yaml:1: extends must be at most 16 files deep; found more"]
+
+    def test_a_suggestion_is_relative_to_the_file(self, problems, write, minimal):
+        write(minimal, "sub/base.yaml")
+        (line,) = problems("extends: bsae.yaml\n", name="sub/r.yaml")
+        assert line.endswith("Did you mean 'base.yaml'?")
+        (line,) = problems("extends: .\n", name="sub/r.yaml")
+        assert "found '.', which is a folder" in line
 
     def test_a_missing_parent_is_named_and_the_rest_still_checked(self, problems, write):
         write("rounds: 1\n", "sub/base.yaml")
