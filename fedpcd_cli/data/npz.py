@@ -18,6 +18,10 @@ from fedpcd_cli.errors import DataError, did_you_mean
 REQUIRED = ("train_inputs", "train_targets", "test_inputs", "test_targets")
 OPTIONAL = ("train_clients", "test_clients", "class_names")
 
+# Every class is an output of the model, and every owner a client: larger ids are hashes or marks, not counts.
+MAX_CLASSES = 100_000
+MAX_OWNERS = 10_000_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class Npz(DatasetSource):
@@ -41,6 +45,7 @@ class Npz(DatasetSource):
         path = require_file(context.root, self.name, "a .npz file")
         context.progress(f"loading {path.name}")
         arrays = _read(path)
+        inputs = join_splits(str(path), _inputs(path, arrays, "train"), _inputs(path, arrays, "test"))
         targets = {split: _targets(path, arrays, split) for split in ("train", "test")}
         n_classes = 1 + max(int(values.max(initial=-1)) for values in targets.values())
         names = _class_names(path, arrays, n_classes)
@@ -52,7 +57,7 @@ class Npz(DatasetSource):
             notes.append(f"no sample of class {', '.join(absent[:5])}{' and others' if len(absent) > 5 else ''}")
         return assemble_dataset(
             name=self.name,
-            inputs=join_splits(str(path), _inputs(path, arrays, "train"), _inputs(path, arrays, "test")),
+            inputs=inputs,
             targets=np.concatenate([targets["train"], targets["test"]]),
             n_train=len(targets["train"]),
             class_names=names,
@@ -111,18 +116,25 @@ def _inputs(path: Path, arrays: dict[str, np.ndarray], split: str) -> np.ndarray
 
 
 def _targets(path: Path, arrays: dict[str, np.ndarray], split: str) -> np.ndarray:
-    return _integers(path, arrays, f"{split}_targets", len(arrays[f"{split}_inputs"]))
+    return _integers(path, arrays, f"{split}_targets", _length(arrays, split), MAX_CLASSES)
 
 
-def _integers(path: Path, arrays: dict[str, np.ndarray], name: str, length: int) -> np.ndarray:
+def _length(arrays: dict[str, np.ndarray], split: str) -> int:
+    inputs = arrays[f"{split}_inputs"]
+    return len(inputs) if inputs.ndim else 0  # a single number is refused with the other shapes
+
+
+def _integers(path: Path, arrays: dict[str, np.ndarray], name: str, length: int, limit: int) -> np.ndarray:
     values = arrays[name]
     if values.dtype.kind not in "iu" or values.shape != (length,):
         raise DataError(
             f"{path}: {name} must be integers [{length}], one per sample; "
             f"found {values.dtype} {list(values.shape)}."
         )
-    if len(values) and (values.min() < 0 or values.max() > np.iinfo(np.int32).max):
-        raise DataError(f"{path}: {name} must count from 0; found {values.min()} to {values.max()}.")
+    if len(values) and (values.min() < 0 or values.max() >= limit):
+        raise DataError(
+            f"{path}: {name} must count from 0, below {limit}; found {values.min()} to {values.max()}."
+        )
     return values.astype(np.int64)
 
 
@@ -131,11 +143,11 @@ def _owners(path: Path, arrays: dict[str, np.ndarray]) -> np.ndarray | None:
         if "test_clients" in arrays:
             raise DataError(f"{path}: test_clients needs train_clients too; found only test_clients.")
         return None
-    train = _integers(path, arrays, "train_clients", len(arrays["train_inputs"]))
-    n_test = len(arrays["test_inputs"])
+    train = _integers(path, arrays, "train_clients", _length(arrays, "train"), MAX_OWNERS)
+    n_test = _length(arrays, "test")
     if "test_clients" not in arrays:
         return np.concatenate([train, np.full(n_test, -1, dtype=np.int64)])
-    return np.concatenate([train, _integers(path, arrays, "test_clients", n_test)])
+    return np.concatenate([train, _integers(path, arrays, "test_clients", n_test, MAX_OWNERS)])
 
 
 def _class_names(path: Path, arrays: dict[str, np.ndarray], n_classes: int) -> list[str]:

@@ -83,8 +83,14 @@ def test_absent_classes_are_noted(load):
             "train_targets must be integers [4], one per sample; found int64 [2]",
         ),
         ({"train_targets": np.array([0.0, 1, 2, 0])}, "found float64 [4]"),
-        ({"train_targets": np.array([0, 1, -2, 0])}, "train_targets must count from 0; found -2 to 1"),
-        ({"train_clients": np.array([-1, 1, 2, 0])}, "train_clients must count from 0; found -1 to 2"),
+        (
+            {"train_targets": np.array([0, 1, -2, 0])},
+            "train_targets must count from 0, below 100000; found -2 to 1",
+        ),
+        ({"train_clients": np.array([-1, 1, 2, 0])}, "train_clients must count from 0, below 10000000; found -1"),
+        ({"train_targets": np.array([0, 1, 2**31 - 1, 0])}, "below 100000; found 0 to 2147483647"),
+        ({"train_inputs": np.float32(3)}, "train_inputs must be uint8 [n, C, H, W] or [n, H, W]"),
+        ({"test_inputs": np.uint8(3)}, "found uint8 []"),
         ({"test_clients": np.array([1, 2])}, "test_clients needs train_clients too"),
         ({"class_names": np.array(["a"])}, "class_names must be 3 texts or more; found <U1 [1]"),
         (

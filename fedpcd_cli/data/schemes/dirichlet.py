@@ -72,7 +72,7 @@ def fill(
     counts = np.zeros(log_mixtures.shape, dtype=np.int64)
     left = supply.copy()
     need = sizes.copy()
-    n_redrawn = 0
+    n_redrawn: int | None = None
     while need.any():
         classes = np.flatnonzero(left)
         clients = np.flatnonzero(need)
@@ -87,5 +87,6 @@ def fill(
         counts[np.ix_(clients, classes)] += drawn
         left[classes] -= drawn.sum(axis=0)
         need[clients] -= drawn.sum(axis=1)
-        n_redrawn += int(need.sum())
-    return counts, n_redrawn
+        if n_redrawn is None:
+            n_redrawn = int(need.sum())
+    return counts, n_redrawn or 0
