@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
 import os
 import sys
+from typing import NoReturn
 
 import typer
 
@@ -22,6 +26,8 @@ EPILOG = (
     "Exit codes: 0 fine, 1 the run failed, 2 usage or recipe, 3 diverged (non-finite numbers), 4 plug-in, "
     "130 interrupted."
 )
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 app = typer.Typer(
     name="fedpcd",
@@ -64,22 +70,32 @@ def main() -> None:
     # OpenMP reads this when torch loads. Threads that wait actively are fastest alone on a machine, but two such
     # runs side by side stall each other tenfold and worse.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # characters that a terminal can't show become '?'
+            stream.reconfigure(errors="replace")
     try:
         _check_working_folder()
         app()
     except FedPCDError as error:
-        # Plain text: a recipe's brackets must not be read as markup, nor lines be wrapped in a log.
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(int(error.exit_code))
+        _stop(f"error: {error}", error.exit_code)
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        print(f"error: {out_of_memory(error)}", file=sys.stderr)
-        sys.exit(int(ExitCode.RUN_FAILED))
+        _stop(f"error: {out_of_memory(error)}", ExitCode.RUN_FAILED)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(int(ExitCode.INTERRUPTED))
+        _stop("interrupted", ExitCode.INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output went away, as `head` does.
         sys.stderr.close()
         sys.exit(int(ExitCode.OK))
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _stop(f"error: the output can't be written: {error.strerror}.", ExitCode.RUN_FAILED)
+
+
+def _stop(text: str, code: ExitCode) -> NoReturn:
+    """Print an error and end; plain, since a recipe's brackets are no markup and a log's lines aren't wrapped."""
+    with contextlib.suppress(OSError):  # nobody may be reading
+        print(text, file=sys.stderr, flush=True)
+    sys.exit(int(code))
