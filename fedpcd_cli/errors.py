@@ -67,6 +67,12 @@ class StoreError(FedPCDError):
     """A run directory or a file in it that can't be read or written."""
 
 
+class NotARunError(StoreError):
+    """A path on the command line that is no run directory."""
+
+    exit_code = ExitCode.USAGE
+
+
 class PluginError(FedPCDError):
     """A plug-in that failed to load, clashes with another, or broke its contract."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from fedpcd_cli.errors import StoreError
+from fedpcd_cli.errors import NotARunError, StoreError
 from fedpcd_cli.rounds.certificate import Certificate
 from fedpcd_cli.store.jsonl import read_jsonl
 from fedpcd_cli.store.layout import RunPaths
@@ -38,10 +38,11 @@ class RunReader:
         """How far the run has come.
 
         Raises:
-            StoreError: The folder is no run, or of a newer format.
+            NotARunError: The folder is no run.
+            StoreError: It is damaged, or of a newer format.
         """
         if not self.root.is_dir():
-            raise StoreError(f"{self.root} is not a run: no such folder.")
+            raise NotARunError(f"{self.root} is not a run: {missing(self.root)}.")
         return read_status(self.paths.status)
 
     @cached_property
@@ -107,18 +108,18 @@ def find_runs(paths: list[Path]) -> list[Path]:
     """Return every run below the given folders, sorted within each; a run itself stands for itself.
 
     Raises:
-        StoreError: A path is no folder, or holds no run.
+        NotARunError: A path is no folder, or holds no run.
     """
     found: list[Path] = []
     for path in paths:
         if not path.is_dir():
-            raise StoreError(f"{path} is not a run: no such folder.")
+            raise NotARunError(f"{path} is not a run: {missing(path)}.")
         if (path / "status.json").exists():
             found.append(path)
             continue
         below = sorted(status.parent for status in path.rglob("status.json"))
         if not below:
-            raise StoreError(
+            raise NotARunError(
                 f"{path} is not a run: it has no status.json, and none is below it.",
                 hint="Name a folder that 'fedpcd train' wrote, such as runs/quick-start/fedpcd-s1-….",
             )
@@ -126,5 +127,12 @@ def find_runs(paths: list[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
+def missing(path: Path) -> str:
+    """Return why a path is no folder."""
+    return "it is a file" if path.is_file() else "no such folder"
+
+
 def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror  # the path is named already
     return " ".join(str(error).split())

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from fedpcd_cli.errors import StoreError
+from fedpcd_cli.errors import NotARunError, StoreError
 from fedpcd_cli.store.atomic import write_text
 from fedpcd_cli.store.layout import FORMAT_VERSION
 
@@ -72,7 +72,8 @@ def read_status(path: Path) -> RunStatus:
     """Read a status.
 
     Raises:
-        StoreError: The file is missing, damaged, or of a newer format.
+        NotARunError: The file is missing.
+        StoreError: It is damaged, or of a newer format.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -84,7 +85,7 @@ def read_status(path: Path) -> RunStatus:
             )
         return RunStatus(**{**content, "state": RunState(content["state"])})
     except FileNotFoundError:
-        raise StoreError(
+        raise NotARunError(
             f"{path.parent} is not a run: it has no {path.name}.",
             hint="Name a folder that 'fedpcd train' wrote, such as runs/quick-start/fedpcd-s1-….",
         ) from None

@@ -319,7 +319,7 @@ def test_a_run_in_progress(fedpcd, record_run):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (("nowhere",), 1, "error: nowhere is not a run: no such folder.\n"),
+        (("nowhere",), 2, "error: nowhere is not a run: no such folder.\n"),
         (("history", "9"), 1, "error: history has no round 9; it has rounds 1 to 3.\n"),
         (("history", "worst"), 2, "error: ROUND must be a number or one of last, most-bent, most-active, infeasible; found 'worst'.\n"),
         (("history", "infeasible"), 1, "error: history: no round was infeasible; all 3 programs had a solution.\n"),
@@ -344,7 +344,7 @@ def test_errors_are_text(fedpcd, with_history, options, code, message):
 def test_a_folder_that_is_no_run(fedpcd, tmp_path):
     (tmp_path / "empty").mkdir()
     done = fedpcd("explain-round", "empty")
-    assert done.code == 1
+    assert done.code == 2
     assert done.err.startswith(
         "error: empty is not a run: it has no status.json, and none is below it.\n  Name a folder that"
     )

@@ -59,8 +59,10 @@ def test_folders_that_are_no_runs(fedpcd, tmp_path):
     assert "no such folder" in fedpcd("report", "nowhere").err
     (tmp_path / "empty").mkdir()
     empty = fedpcd("report", "empty")
-    assert empty.code == 1
+    assert empty.code == 2  # a wrong argument, not a failed run
     assert "is not a run" in empty.err
+    (tmp_path / "file.yaml").write_text("")
+    assert fedpcd("report", "file.yaml").err == "error: file.yaml is not a run: it is a file.\n"
 
 
 def test_plugins_lists_components_with_their_parameters(fedpcd):
