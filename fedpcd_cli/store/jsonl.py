@@ -71,12 +71,14 @@ def read_jsonl(path: Path) -> tuple[list[dict[str, Any]], str | None]:
     return records, f"{path}: its last line was never finished and is left out" if tail else None
 
 
-def truncate_after(path: Path, key: str, last: int) -> None:
-    """Drop a torn last line and all records whose `key` is above `last`."""
+def truncate_after(path: Path, key: str, last: int) -> list[int]:
+    """Drop a torn last line and all records whose `key` is above `last`; return that key of those kept."""
     if not path.exists():
-        return
+        return []
     records, _ = read_jsonl(path)
-    kept = [record for record in records if record[key] <= last]
+    values = [record.get(key) for record in records]
+    kept = [value for value in values if isinstance(value, int) and value <= last]
     raw = path.read_bytes().split(b"\n")[: len(kept)]
     with storage_errors(path), path.open("rb+") as file:
         file.truncate(sum(len(line) + 1 for line in raw))
+    return kept

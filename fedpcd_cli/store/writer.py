@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedpcd_cli.errors import StoreError
 from fedpcd_cli.rounds.record import RoundRecord
 from fedpcd_cli.store.atomic import storage_errors, write_atomically, write_text
 from fedpcd_cli.store.jsonl import JsonlWriter, truncate_after
@@ -46,12 +47,32 @@ class RunWriter:
                 empty_folder(root)
             self.paths.certificate(0).parent.mkdir(exist_ok=True)
         if keep_through is not None:
-            for path in (self.paths.rounds, self.paths.timings, self.paths.evaluations):
-                truncate_after(path, "round", keep_through)
+            self._keep_records(keep_through)
         self._rounds = JsonlWriter(self.paths.rounds)
         self._timings = JsonlWriter(self.paths.timings)
         self._evaluations = JsonlWriter(self.paths.evaluations)
         self.round_index = keep_through or 0
+
+    def _keep_records(self, last: int) -> None:
+        """Drop what was written after the checkpoint.
+
+        Raises:
+            StoreError: Records from before it are missing: the run could be finished, but not told.
+        """
+        truncate_after(self.paths.timings, "round", last)
+        rounds = truncate_after(self.paths.rounds, "round", last)
+        evaluations = truncate_after(self.paths.evaluations, "round", last)
+        for path, found, whole in (
+            (self.paths.rounds, rounds, rounds == list(range(1, last + 1))),
+            (self.paths.evaluations, evaluations, evaluations[:1] == [0]),
+        ):
+            if not whole:
+                self._lock.release()
+                raise StoreError(
+                    f"{path}: must hold all records up to the checkpoint's round {last}; "
+                    f"found {len(found)}{f', the last of round {found[-1]}' if found else ''}.",
+                    hint="Run the recipe again with --force.",
+                )
 
     def write_setup(
         self, recipe_text: str, environment: Mapping[str, Any], partition: Mapping[str, np.ndarray]

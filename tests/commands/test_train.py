@@ -178,6 +178,22 @@ def test_an_unfinished_run_says_so_and_resumes_to_the_same_bits(fedpcd, recipe, 
         assert (root / name).read_bytes() == (only_run(whole) / name).read_bytes(), name
 
 
+@pytest.mark.parametrize(
+    ("name", "left", "found"),
+    [("rounds.jsonl", 1, "found 1, the last of round 1"), ("evaluations.jsonl", 0, "found 0.")],
+)
+def test_a_run_whose_records_are_gone_is_not_finished_without_them(fedpcd, recipe, tmp_path, name, left, found):
+    assert fedpcd("train", recipe).code == 0
+    root = only_run(tmp_path / "runs")
+    _pretend_killed_after(root, 2, recipe, fedpcd)
+    lines = (root / name).read_text().splitlines(keepends=True)
+    (root / name).write_text("".join(lines[:left]))
+    refused = fedpcd("train", recipe, "--resume")
+    assert refused.code == 1
+    assert f"{name}: must hold all records up to the checkpoint's round 2; {found}" in refused.err
+    assert fedpcd("train", recipe, "--force").code == 0
+
+
 def _pretend_killed_after(root, n_rounds, recipe, fedpcd):
     """Leave the directory as a kill during the round after `n_rounds` would."""
     import torch
