@@ -13,6 +13,13 @@ import pytest
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
+def _cosines(updates, direction):
+    lengths = updates.norm(dim=1) * direction.norm()
+    return tuple(
+        p / n if n > 0 else None for p, n in zip((updates @ direction).tolist(), lengths.tolist(), strict=True)
+    )
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a command printed and how it ended."""
@@ -78,6 +85,7 @@ def record_run(tmp_path):
                     excluded=tuple(excluded),
                     local_lr=cohort.local_lr,
                     update_norms=tuple(cohort.pseudo_gradients.norm(dim=1).tolist()),
+                    update_cosines=_cosines(cohort.pseudo_gradients, result.direction),
                     training_loss=None,
                     direction_norm=float(result.direction.norm()),
                     diagnostics=result.diagnostics,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +62,16 @@ def aggregate_and_step(aggregator: Aggregator, cohort: Cohort, state: State, par
         )
     params.add_(direction.to(params.dtype), alpha=-cohort.server_lr * cohort.local_lr)
     return ServerStep(aggregation, next_state, norm)
+
+
+def update_cosines(updates: torch.Tensor, norms: Sequence[float], step: ServerStep) -> tuple[float | None, ...]:
+    """Return the cosine of each update, a row of `[m, P]`, and the direction; None where one of them is zero."""
+    products = (updates @ step.aggregation.direction.to(updates.dtype)).tolist()
+    lengths = [norm * step.direction_norm for norm in norms]
+    cosines = [
+        product / length if length > 0 else math.nan for product, length in zip(products, lengths, strict=True)
+    ]
+    return tuple(max(-1.0, min(1.0, cosine)) if math.isfinite(cosine) else None for cosine in cosines)
 
 
 def average_buffers(rows: torch.Tensor, n_examples: np.ndarray) -> torch.Tensor:

@@ -20,7 +20,13 @@ from fedpcd_cli.engine.flat_model import FlatModel, build_module
 from fedpcd_cli.engine.growth import GrowthWatch
 from fedpcd_cli.engine.local import ClientReport, LocalTrainer
 from fedpcd_cli.engine.sampling import cohort_size, sample_cohort
-from fedpcd_cli.engine.server import aggregate_and_step, all_excluded_error, average_buffers, what_is_broken
+from fedpcd_cli.engine.server import (
+    aggregate_and_step,
+    all_excluded_error,
+    average_buffers,
+    update_cosines,
+    what_is_broken,
+)
 from fedpcd_cli.errors import DataError, UsageError
 from fedpcd_cli.rounds.cohort import Cohort
 from fedpcd_cli.rounds.record import Exclusion, RoundRecord
@@ -197,6 +203,7 @@ class Simulation:
             excluded=tuple(excluded),
             local_lr=lr,
             update_norms=norms,
+            update_cosines=update_cosines(cohort.pseudo_gradients, norms, step),
             training_loss=float(cohort.client_weights @ np.array([r.running_loss for r in reports])),
             direction_norm=step.direction_norm,
             diagnostics=step.aggregation.diagnostics,
@@ -264,6 +271,7 @@ class Simulation:
             excluded=tuple(excluded),
             local_lr=lr,
             update_norms=(),
+            update_cosines=(),
             training_loss=None,
             direction_norm=0.0,
             warnings=(warning,),

@@ -18,6 +18,7 @@ _ENTRIES = (
     "n_examples",
     "excluded",
     "update_norms",
+    "update_cosines",
     "training_loss",
     "direction_norm",
     "diagnostics",

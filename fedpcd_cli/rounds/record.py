@@ -26,6 +26,7 @@ class RoundRecord:
         excluded: Sampled clients that did not count.
         local_lr: Learning rate of the clients in this round.
         update_norms: ||g_i||, `[m]`.
+        update_cosines: Cosine of each g_i and d, `[m]`; None where one of them is zero.
         training_loss: Mean mini-batch loss of the cohort during local training, weighted by examples.
         direction_norm: ||d||.
         diagnostics: What the aggregator has to say.
@@ -38,6 +39,7 @@ class RoundRecord:
     excluded: tuple[Exclusion, ...]
     local_lr: float
     update_norms: tuple[float, ...]
+    update_cosines: tuple[float | None, ...]
     training_loss: float | None
     direction_norm: float
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
@@ -52,6 +54,7 @@ class RoundRecord:
             "excluded": [{"client_id": e.client_id, "reason": e.reason} for e in self.excluded],
             "local_lr": self.local_lr,
             "update_norms": list(self.update_norms),
+            "update_cosines": list(self.update_cosines),
             "training_loss": self.training_loss,
             "direction_norm": self.direction_norm,
             "diagnostics": dict(self.diagnostics),

@@ -61,7 +61,7 @@ def _without_program(facts: RunFacts, entry: RoundEntry) -> Iterator[tuple[str, 
     else:
         yield (
             "program",
-            f"none: '{facts.rule}' records no program, so there are no constraints, cosines and multipliers",
+            f"none: '{facts.rule}' records no program, so there are no constraints and multipliers",
         )
 
 

@@ -92,7 +92,7 @@ def cohort_table(record: dict[str, Any]) -> RenderableType:
         return Text("Nobody trained in this round.")
     own = sorted(per_client(record))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, padding=(0, 1))
-    titles = ("Client", "Examples", "Share of\nexamples", "Norm", "Norm over\nmean norm")
+    titles = ("Client", "Examples", "Share of\nexamples", "Norm", "Norm over\nmean norm", "Cosine to\nupdate")
     for title in (*titles, *(key.replace("_", " ") for key in own)):
         table.add_column(title, justify="right", no_wrap=title in titles)
     for row in cohort_rows(record):
@@ -102,6 +102,7 @@ def cohort_table(record: dict[str, Any]) -> RenderableType:
             f"{100 * row['share_of_examples']:.1f}%",
             number(row["norm"]),
             number(row["relative_norm"]),
+            _own(row["cosine"]),
             *(_own(row[key]) for key in own),
         )
     return table
@@ -134,8 +135,15 @@ def cohort_rows(record: dict[str, Any]) -> list[dict[str, Any]]:
             "share_of_examples": n / total,
             "norm": norm,
             "relative_norm": norm / mean if mean else None,
+            "cosine": cosine,
             **{key: values.get(str(client)) for key, values in own.items()},
         }
-        for client, n, norm in zip(record["client_ids"], record["n_examples"], record["update_norms"], strict=True)
+        for client, n, norm, cosine in zip(
+            record["client_ids"],
+            record["n_examples"],
+            record["update_norms"],
+            record["update_cosines"],
+            strict=True,
+        )
     ]
     return sorted(rows, key=lambda row: (-row["norm"], row["client_id"]))

@@ -274,7 +274,8 @@ def test_what_a_rule_says_of_each_client_is_a_column(fedpcd, record_run):
     own = '"diagnostics":{"weights":{"5":0.25,"7":0.75},"kept":[7],"by_layer":{"a":1}}'
     path.write_text(path.read_text().replace('"diagnostics":{}', own))
     done = fedpcd("explain-round", root)
-    assert re.search(r"^ +5 +1 +50\.0% +5\.00 +1\.67 +0\.25", done.out, re.M)
+    # The mean is (1.5, 2.5): its cosine to (3, 4) is 14.5 / (5 sqrt(8.5)) = 0.9947.
+    assert re.search(r"^ +5 +1 +50\.0% +5\.00 +1\.67 +0\.99 +0\.25", done.out, re.M)
     assert re.search(r"^kept +7 *$", done.out, re.M)
     assert re.search(r"^by layer +a: 1 *$", done.out, re.M)
     (first, _) = csv.DictReader(io.StringIO(fedpcd("explain-round", root, "--format", "csv").out))

@@ -215,3 +215,13 @@ def test_float64_runs_end_to_end(federation):
     simulation.run_round()
     assert simulation.params.dtype == torch.float64
     assert simulation.run_round().record.diagnostics["kkt_residual"] <= 1e-9
+
+
+def test_the_record_tells_how_the_step_lies_to_each_update(federation):
+    simulation = Simulation(recipe_for("fedavg"), federation)
+    record = simulation.run_round().record
+    updates = simulation._updates[: len(record.client_ids)].double().numpy()
+    mean = np.array(record.n_examples) / sum(record.n_examples) @ updates
+    expected = updates @ mean / np.linalg.norm(updates, axis=1) / np.linalg.norm(mean)
+    np.testing.assert_allclose(record.update_cosines, expected, atol=1e-5)
+    assert record.direction_norm == pytest.approx(np.linalg.norm(mean), rel=1e-5)
