@@ -34,6 +34,8 @@ class Needs:
         full_batch_gradient: The update is the full-batch gradient at the received model; no local training.
         personal_proximal: Weight of the proximal term of a personal model that each client trains beside the
             global one (Ditto's lambda); None trains no personal model.
+        repeated_step_proximal: After each local step a second one with the same gradient plus this weight times
+            (w - w_t), on the same model (what the FedLF platform calls Ditto); None trains as usual.
     """
 
     received_loss: bool = False
@@ -42,6 +44,7 @@ class Needs:
     keeps_updates: bool = False
     full_batch_gradient: bool = False
     personal_proximal: float | None = None
+    repeated_step_proximal: float | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

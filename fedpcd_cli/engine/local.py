@@ -106,6 +106,8 @@ class LocalTrainer:
                 self._model.bind(flat)
             loss, gradients = self._gradients(inputs, targets)
             momentum = self._step(gradients, lr, momentum)
+            if self._needs.repeated_step_proximal is not None:
+                self._step(self._pulled(gradients, flat, params, self._needs.repeated_step_proximal), lr, None)
             loss_sum += loss
             n_steps += 1
         return float(loss_sum) / n_steps
@@ -122,10 +124,17 @@ class LocalTrainer:
         """One step of v <- v - lr (grad F_i(v) + lambda (v - w_t)) (Ditto, Algorithm 1)."""
         self._model.bind(personal)
         _, gradients = self._gradients(inputs, targets)
-        pull = (personal - params).mul_(self._needs.personal_proximal or 0.0)
+        pulled = self._pulled(gradients, personal, params, self._needs.personal_proximal or 0.0)
+        return self._step(pulled, lr, momentum)
+
+    def _pulled(
+        self, gradients: tuple[torch.Tensor, ...], flat: torch.Tensor, params: torch.Tensor, weight: float
+    ) -> tuple[torch.Tensor, ...]:
+        """Add weight * (flat - params) to the gradients, in place."""
+        pull = (flat - params).mul_(weight)
         for gradient, slot in zip(gradients, self._model.layout.slots, strict=True):
             gradient.add_(pull[slot.span].view(slot.shape))
-        return self._step(gradients, lr, momentum)
+        return gradients
 
     def _gradients(
         self, inputs: torch.Tensor, targets: torch.Tensor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -20,9 +20,10 @@ class Ditto(Aggregator):
     aggregation rule Ditto is the unweighted FedAvg. Authors sample clients in proportion to their examples; here
     all rules sample uniformly.
 
-    The rows named Ditto in the FedMDFG and FedLF papers are another algorithm: no personal model, a second step
-    with the same gradient plus lambda (w - w_t) on the only model, and averaging in place, one client after the
-    other. It trains clients in another way, so it is not a parameter of this rule.
+    The rows named Ditto in the FedMDFG and FedLF papers are another algorithm, kept as `ditto_variant: gfedplat`
+    for reproduction only: no personal model; each local step is followed by a second one with the same gradient
+    plus lambda (w - w_t), on the only model; and the server moves a 1/N-th of the way to one client after the
+    other, so that the result depends on their order (here ascending client id) and is about m/N of FedAvg's step.
     """
 
     name: ClassVar[str] = "ditto"
@@ -41,15 +42,27 @@ class Ditto(Aggregator):
         ),
     ] = 1.0
 
+    ditto_variant: Annotated[
+        Literal["paper", "gfedplat"],
+        Param("The authors' algorithm, or what FedLF's platform calls Ditto; the latter for reproduction only."),
+    ] = "paper"
+
     @property
     def needs(self) -> Needs:
-        """A personal model per client, trained with the proximal term."""
+        """A personal model per client, or the platform's second step, both with the proximal term."""
+        if self.ditto_variant == "gfedplat":
+            return Needs(repeated_step_proximal=self.lam)
         return Needs(personal_proximal=self.lam)
 
     def aggregate(self, cohort: Cohort, state: State) -> tuple[Aggregation, State]:
-        """Return the uniform mean; the server keeps nothing."""
+        """Return the mean, or the sum of the platform's steps; the server keeps nothing."""
         from fedpcd_cli.api import combine
 
-        weights = np.full(cohort.size, 1.0 / cohort.size)
+        if self.ditto_variant == "gfedplat":
+            # w <- w + (w_i - w)/N, one client after the other: earlier moves shrink with each later one.
+            order = np.argsort(np.argsort(cohort.client_ids))
+            weights = (1.0 - 1.0 / cohort.n_clients) ** (cohort.size - 1 - order) / cohort.n_clients
+        else:
+            weights = np.full(cohort.size, 1.0 / cohort.size)
         direction = combine(cohort.pseudo_gradients, weights)
         return Aggregation(direction=direction, client_coefficients=weights), state

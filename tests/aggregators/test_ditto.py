@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -63,3 +64,23 @@ def test_hard_cohorts_are_finite(hard_cohort):
 def test_a_short_training_lowers_the_loss(quadratic_descent):
     before, after = quadratic_descent(Ditto())
     assert after < before / 2
+
+
+def test_the_platforms_variant_moves_to_one_client_after_the_other():
+    """N = 10: w <- w + (w_i - w)/10 for clients 2, 5, 7 in turn, rows given in another order."""
+    displacements = {2: (1.0, 0.0), 5: (0.0, 2.0), 7: (-3.0, 1.0)}
+    w = np.zeros(2)
+    for client in (2, 5, 7):
+        w = w + (-np.array(displacements[client]) - w) / 10
+    ids = [7, 2, 5]
+    cohort = make_cohort(
+        torch.tensor([displacements[i] for i in ids], dtype=torch.float64),
+        client_ids=ids,
+        n_clients=10,
+        local_lr=1.0,
+    )
+    rule = Ditto(ditto_variant="gfedplat", lam=0.1)
+    aggregation = aggregate_once(rule, cohort)
+    np.testing.assert_allclose(-aggregation.direction.numpy(), w, rtol=1e-14)
+    assert rule.needs.personal_proximal is None
+    assert rule.needs.repeated_step_proximal == 0.1

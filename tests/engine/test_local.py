@@ -151,6 +151,22 @@ def test_personal_model_follows_dittos_two_steps(data):
     torch.testing.assert_close(update, gradient(model.initial), rtol=1e-9, atol=1e-12)
 
 
+def test_the_platforms_second_step_repeats_the_gradient_with_a_pull(data):
+    """Two batches: w1 = w - lr g, then w2 = w1 - lr (g + lambda (w1 - w)), and again from there."""
+    model = make_model()
+    local = section(epochs=1, batch_size=4)
+    update, _ = train(model, data, 0, local, Needs(repeated_step_proximal=0.5))
+    other = make_model()
+    flat = model.initial.clone()
+    for batch in reference_batches(data, 0, 1, 4):
+        other.bind(flat)
+        loss = functional.cross_entropy(other.module(data.inputs[batch]), data.targets[batch])
+        gradient = torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, other.parameters)])
+        flat = flat - 0.1 * gradient
+        flat = flat - 0.1 * (gradient + 0.5 * (flat - model.initial))
+    torch.testing.assert_close(update, (model.initial - flat) / 0.1, rtol=1e-11, atol=1e-12)
+
+
 def test_evaluation_pools_all_clients_in_one_pass(data):
     model = make_model(dropout=0.5)
     evaluation = evaluate(model, data, model.initial, model.initial_buffers)
