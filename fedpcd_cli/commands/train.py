@@ -31,6 +31,7 @@ def train(
     from fedpcd_cli.errors import UsageError
     from fedpcd_cli.recipe.library import find_recipe
     from fedpcd_cli.recipe.load import load_recipe
+    from fedpcd_cli.store.atomic import storage_errors
     from fedpcd_cli.store.layout import run_directory
     from fedpcd_cli.views.console import message_console
 
@@ -44,6 +45,8 @@ def train(
         messages.print(f"Already finished; --force runs it again. It is in {root}", soft_wrap=True)
         print_report([root], output_format)
         return
+    with storage_errors(root):  # known before anything is loaded
+        root.parent.mkdir(parents=True, exist_ok=True)
     _run(resolved, root, resume=resume, quiet=quiet)
     messages.print(f"Run kept in {root}", soft_wrap=True)
     print_report([root], output_format)

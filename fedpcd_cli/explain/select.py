@@ -83,7 +83,7 @@ def find_round(run: RunReader, wanted: str) -> RoundEntry:
         if found is None:
             last = records[-1]["round"]
             planned = "" if last == n_rounds else f" of {n_rounds} planned"
-            raise StoreError(f"{name} has no round {index}; it has rounds 1 to {last}{planned}.")
+            raise UsageError(f"{name} has no round {index}; it has rounds 1 to {last}{planned}.")
         return RoundEntry(record=found, certificate=read_certificate(run, found))
     if wanted == "last":
         return RoundEntry(record=records[-1], certificate=read_certificate(run, records[-1]))

@@ -321,7 +321,7 @@ def test_a_run_in_progress(fedpcd, record_run):
     ("options", "code", "message"),
     [
         (("nowhere",), 2, "error: nowhere is not a run: no such folder.\n"),
-        (("history", "9"), 1, "error: history has no round 9; it has rounds 1 to 3.\n"),
+        (("history", "9"), 2, "error: history has no round 9; it has rounds 1 to 3.\n"),
         (("history", "worst"), 2, "error: ROUND must be a number or one of last, most-bent, most-active, infeasible; found 'worst'.\n"),
         (("history", "infeasible"), 1, "error: history: no round was infeasible; all 3 programs had a solution.\n"),
         (("history", "--tau", "1.5"), 2, "error: --tau must be in [0, 1]; found 1.5.\n"),

@@ -331,3 +331,12 @@ def test_too_little_memory_is_said_in_words(fedpcd, recipe, monkeypatch, error):
     done = fedpcd("train", recipe)
     assert done.code == 1
     assert "error: there is not enough memory" in done.err
+
+
+def test_an_output_folder_that_cannot_be_made_is_named_before_data_is_loaded(fedpcd, recipe, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = fedpcd("train", recipe, "--set", f"output.root={tmp_path / 'file'}")
+    assert done.code == 1
+    assert done.err.startswith(f"error: {tmp_path / 'file'}/tiny/fedpcd-s1-")
+    assert "can't be written" in done.err
+    assert "Note:" not in done.err
