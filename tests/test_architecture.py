@@ -22,7 +22,7 @@ LAYERS = {
     "pcd": 6, "models": 6, "data": 6, "testing": 6,
     "registry": 7, "recipe": 8,
     "engine": 9, "store": 9,
-    "explain": 10,
+    "explain": 10, "report": 10,
     "views": 11, "commands": 12, "app": 13, "__main__": 14,
 }  # fmt: skip
 # The contracts that plug-ins subclass lie beside their implementations, below the api.

@@ -1,59 +1,108 @@
-"""`fedpcd report`: the metrics of one run or several."""
+"""`fedpcd report`: tables and figures of one run or many."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedpcd_cli.commands.options import FormatOption
 from fedpcd_cli.views.formats import OutputFormat
+
+if TYPE_CHECKING:
+    from fedpcd_cli.report.build import Options
+
+
+class ReportFormat(StrEnum):
+    """What `fedpcd report` prints on stdout."""
+
+    TABLE = "table"
+    MARKDOWN = "markdown"
+    LATEX = "latex"
+    CSV = "csv"
+    JSON = "json"
 
 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run directories, or folders that hold them.")],
-    output_format: FormatOption = OutputFormat.TABLE,
+    output_format: Annotated[
+        ReportFormat, typer.Option("--format", help="What to print on stdout.")
+    ] = ReportFormat.TABLE,
+    at: Annotated[
+        str, typer.Option("--at", metavar="WHEN", help="last, best, a round, or mean-of-last-K (evaluations).")
+    ] = "last",
+    metrics: Annotated[
+        str | None,
+        typer.Option("--metrics", metavar="LIST", help="Columns, as in mean,worst10,angle; +angle adds; or all."),
+    ] = None,
+    by: Annotated[
+        str, typer.Option("--by", metavar="METRIC", help="What --at best, --best-over and --target go by.")
+    ] = "mean",
+    interval: Annotated[bool, typer.Option("--interval", help="Show 95% intervals of the means.")] = False,
+    baseline: Annotated[
+        str | None,
+        typer.Option("--baseline", metavar="RULE", help="Show paired differences from this rule, seed by seed."),
+    ] = None,
+    best_over: Annotated[
+        str | None, typer.Option("--best-over", metavar="KEY", help="Keep each rule's best value of a setting.")
+    ] = None,
+    pivot: Annotated[str | None, typer.Option("--pivot", metavar="KEY[,KEY]", help="Settings as columns.")] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="VALUE|RULE", help="Show the rounds to a number or to a rule's result."),
+    ] = None,
     definitions: Annotated[bool, typer.Option("--definitions", help="Print each metric's formula too.")] = False,
 ) -> None:
-    """Print the fairness metrics of runs, finished or not, at their last evaluation."""
-    from fedpcd_cli.store.reader import find_runs
+    """Compare runs: means over seeds, differences, rounds to a target, figures.
 
-    print_report(find_runs(runs), output_format, definitions=definitions)
+    Runs that differ only in their seeds are averaged. Runs that ended early are shown, not averaged.
+    """
+    from fedpcd_cli.report.build import Options
+    from fedpcd_cli.report.choose import At
+    from fedpcd_cli.report.measures import find_measure, parse_measures
+
+    options = Options(
+        measures=parse_measures(metrics),
+        at=At.parse(at),
+        by=find_measure(by, "--by"),
+        interval=interval,
+        baseline=baseline,
+        best_over=_names(best_over),
+        pivot=_names(pivot),
+        target=target,
+    )
+    _print(runs, options, output_format, definitions=definitions)
 
 
-def print_report(roots: list[Path], output_format: OutputFormat, *, definitions: bool = False) -> None:
-    """Print the table of the given run directories; a damaged one is named, the others are shown.
+def print_report(roots: list[Path], output_format: OutputFormat) -> None:
+    """Print the table of runs with every option at its default, as `fedpcd train` does at its end.
+
+    CSV has one row per run here, and a column per metric.
 
     Raises:
         StoreError: None of them can be read.
     """
-    from fedpcd_cli.errors import StoreError
-    from fedpcd_cli.metrics import DEFINITIONS
-    from fedpcd_cli.store.reader import RunReader
-    from fedpcd_cli.views.console import message_console, result_console
-    from fedpcd_cli.views.formats import to_csv, to_json
-    from fedpcd_cli.views.metrics_table import metrics_table
-    from fedpcd_cli.views.run_summary import RunSummary, summarize
+    from fedpcd_cli.report.build import Options, build_report
+    from fedpcd_cli.views.formats import to_csv
+    from fedpcd_cli.views.report_rows import run_rows
 
-    summaries: list[RunSummary] = []
-    failures: list[StoreError] = []
-    for root in roots:
-        try:
-            summaries += summarize(RunReader(root))
-        except StoreError as error:
-            failures.append(error)
-    if not summaries:
-        raise failures[0]
-    for failure in failures:
-        message_console().print(f"left out: {failure}", soft_wrap=True, markup=False)
-    if output_format is OutputFormat.TABLE:
-        console = result_console()
-        console.print(metrics_table(summaries))
-        if definitions:
-            for title, text in DEFINITIONS.values():
-                console.print(f"{title}: {text}", soft_wrap=True)
-    elif output_format is OutputFormat.JSON:
-        typer.echo(to_json("runs", [summary.as_dict() for summary in summaries]))
+    if output_format is OutputFormat.CSV:
+        typer.echo(to_csv(run_rows(build_report(roots, Options()))))
     else:
-        typer.echo(to_csv([summary.as_dict() for summary in summaries]))
+        _print(roots, Options(), ReportFormat(output_format.value))
+
+
+def _print(runs: list[Path], options: Options, output_format: ReportFormat, *, definitions: bool = False) -> None:
+    from fedpcd_cli.report.build import build_report
+    from fedpcd_cli.views.console import message_console
+    from fedpcd_cli.views.report import show
+
+    built = build_report(runs, options)
+    for line in built.left_out:
+        message_console().print(f"left out: {line}", soft_wrap=True, markup=False)
+    show(built, output_format.value, definitions=definitions)
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())

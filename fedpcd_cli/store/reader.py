@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +19,10 @@ from fedpcd_cli.rounds.certificate import Certificate
 from fedpcd_cli.store.jsonl import read_jsonl
 from fedpcd_cli.store.layout import RunPaths
 from fedpcd_cli.store.status import RunStatus, read_status
+
+_MARKS = frozenset({"status.json", "environment.json", "rounds.jsonl", "evaluations.jsonl"})
+# The parser in C, where PyYAML was built with it, is several times faster.
+_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class RunReader:
     def recipe(self) -> dict[str, Any]:
         """The resolved recipe, as plain data."""
         try:
-            document = yaml.safe_load(self.paths.recipe.read_text(encoding="utf-8"))
+            document = yaml.load(self.paths.recipe.read_text(encoding="utf-8"), _SafeLoader)
         except (OSError, ValueError, yaml.YAMLError) as error:
             raise StoreError(f"{self.paths.recipe}: can't be read ({_one_line(error)}).") from None
         if not isinstance(document, dict):
@@ -107,6 +113,8 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 def find_runs(paths: list[Path]) -> list[Path]:
     """Return every run below the given folders, sorted within each; a run itself stands for itself.
 
+    A folder that holds a run's records but no status is returned too, so that reading it says what is missing.
+
     Raises:
         NotARunError: A path is no folder, or holds no run.
     """
@@ -114,10 +122,7 @@ def find_runs(paths: list[Path]) -> list[Path]:
     for path in paths:
         if not path.is_dir():
             raise NotARunError(f"{path} is not a run: {missing(path)}.")
-        if (path / "status.json").exists():
-            found.append(path)
-            continue
-        below = sorted(status.parent for status in path.rglob("status.json"))
+        below = sorted(_runs_below(path))
         if not below:
             raise NotARunError(
                 f"{path} is not a run: it has no status.json, and none is below it.",
@@ -130,6 +135,13 @@ def find_runs(paths: list[Path]) -> list[Path]:
 def missing(path: Path) -> str:
     """Return why a path is no folder."""
     return "it is a file" if path.is_file() else "no such folder"
+
+
+def _runs_below(path: Path) -> Iterator[Path]:
+    for folder, names, files in os.walk(path):
+        if not _MARKS.isdisjoint(files):
+            names.clear()  # a run's own folders hold none, but a file for every round
+            yield Path(folder)
 
 
 def _one_line(error: Exception) -> str:

@@ -12,8 +12,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, Task, TaskID, TextColumn
 from rich.text import Text
 
-from fedpcd_cli.metrics import DEFINITIONS
-from fedpcd_cli.views.metrics_table import format_metric
+from fedpcd_cli.report.measures import MEASURES
 
 if TYPE_CHECKING:
     from fedpcd_cli.engine.evaluate import Evaluation
@@ -121,7 +120,7 @@ class LiveRun:
     def evaluated(self, evaluation: Evaluation) -> None:
         """Show the newest metrics; without a terminal, as one plain line."""
         values = (evaluation.personal or evaluation.scores).metrics.as_dict()
-        shown = {DEFINITIONS[key][0].lower(): format_metric(key, values[key]) for key in _SHOWN}
+        shown = {MEASURES[key].title.lower(): MEASURES[key].format(values[key]) for key in _SHOWN}
         self._facts |= shown
         if self._live is not None:
             self._live.update(self._render())

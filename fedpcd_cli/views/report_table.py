@@ -1,0 +1,88 @@
+"""A report's tables in the terminal: one line per row if the width allows, else stacked cells and cut columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from fedpcd_cli.report.marks import BEST, SECOND
+from fedpcd_cli.report.table import Cell, Column, Table, named_marks
+
+# Letters, so that they survive without color and in a file.
+SIGNS = {BEST: "*", SECOND: "°"}
+_LEAST_LABEL = 12
+_STYLES = {BEST: "bold", SECOND: "underline"}
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table at the console's width, its caption below."""
+    for part in _fitting(console, table):
+        console.print(part)
+        console.print()
+    for line in table.caption:
+        console.print(named_marks(line, SIGNS[BEST], SIGNS[SECOND]), markup=False)
+
+
+def _fitting(console: Console, table: Table) -> Iterator[RichTable]:
+    everything = range(len(table.columns))
+    for stacked in (False, True):
+        for label_width in (None, 32, 20, _LEAST_LABEL):
+            whole = _rich(table, everything, stacked=stacked, label_width=label_width)
+            if _width(console, whole) <= console.width:
+                yield whole
+                return
+    for columns in _cuts(console, table):
+        yield _rich(table, columns, stacked=True, label_width=_LEAST_LABEL)
+
+
+def _cuts(console: Console, table: Table) -> Iterator[list[int]]:
+    """Yield as many columns at a time as fit beside the fixed ones."""
+    fixed = list(range(table.n_fixed))
+    chosen: list[int] = []
+    for i in range(table.n_fixed, len(table.columns)):
+        trial = _rich(table, [*fixed, *chosen, i], stacked=True, label_width=_LEAST_LABEL)
+        if chosen and _width(console, trial) > console.width:
+            yield [*fixed, *chosen]
+            chosen = []
+        chosen.append(i)
+    yield [*fixed, *chosen]
+
+
+def _width(console: Console, table: RichTable) -> int:
+    return console.measure(table, options=console.options.update(width=10_000)).maximum
+
+
+def _rich(table: Table, columns: Sequence[int], *, stacked: bool, label_width: int | None) -> RichTable:
+    rich = RichTable(
+        title=Text(table.title) if table.title else None,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        collapse_padding=True,
+    )
+    for i in columns:
+        column = table.columns[i]
+        title = f"{column.above}\n{column.title}" if column.above else column.title
+        if i == 0:
+            rich.add_column(Text(title), overflow="fold", min_width=10, max_width=label_width)
+        else:
+            rich.add_column(Text(title), justify="right" if column.is_number else "left", min_width=5)
+    for row in table.rows:
+        rich.add_row(*(_cell(row[i], table.columns[i], stacked=stacked) for i in columns))
+    return rich
+
+
+def _cell(cell: Cell, column: Column, *, stacked: bool) -> Text:
+    sign = SIGNS.get(cell.mark, " " if column.is_number and len(cell.parts) > 1 else "")
+    text = Text(cell.parts[0], style=_STYLES.get(cell.mark, ""))
+    rest = Text(("\n" if stacked else " ").join(("", *cell.parts[1:])))
+    if stacked:
+        # Signs stand in a column of their own, so that digits stay aligned.
+        return Text.assemble(text, sign, rest, *([" "] if sign and len(cell.parts) > 1 else []))
+    return Text.assemble(text, rest, sign)
