@@ -10,10 +10,11 @@ from fedpcd_cli.report.measures import Measure
 from fedpcd_cli.report.settings import identity, short_key, sort_value, value_text
 
 
-def best_over(groups: Sequence[Group], keys: Sequence[str], by: Measure) -> list[Group]:
+def best_over(groups: Sequence[Group], keys: Sequence[str], by: Measure, pivot: Sequence[str] = ()) -> list[Group]:
     """Return the groups with those that differ only in `keys` reduced to the best one, which says so.
 
-    Only runs that count decide. On equal means the smallest value wins. Rules without the keys stay as they are.
+    Only runs that count decide, by their mean. On equal means the smallest value wins. Rules without the keys stay
+    as they are. The `pivot` keys, which are columns, are named in the notes.
     """
     families: dict[Hashable, list[Group]] = {}
     for group in groups:
@@ -31,7 +32,8 @@ def best_over(groups: Sequence[Group], keys: Sequence[str], by: Measure) -> list
         best = candidates[scores.index(max(scores))]
         value = _values(best, keys)
         tried = ", ".join(_values(group, keys) for group in candidates)
-        note = f"{best.aggregator}: {value}, the best of {len(candidates)} by mean {by.title} ({tried})"
+        where = f" at {_values(best, pivot, ' ')}" if pivot else ""
+        note = f"{best.aggregator}{where}: {value}, the best of {len(candidates)} by {by.title} ({tried})"
         if len(family) > len(candidates):
             note += f"; {len(family) - len(candidates)} without a finished run"
         if len({len(values) for values in means}) > 1:
@@ -43,5 +45,5 @@ def best_over(groups: Sequence[Group], keys: Sequence[str], by: Measure) -> list
     return chosen
 
 
-def _values(group: Group, keys: Sequence[str]) -> str:
-    return ", ".join(f"{short_key(key)}={value_text(group.settings.get(key))}" for key in keys)
+def _values(group: Group, keys: Sequence[str], sign: str = "=") -> str:
+    return ", ".join(f"{short_key(key)}{sign}{value_text(group.settings.get(key))}" for key in keys)

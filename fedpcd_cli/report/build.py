@@ -102,7 +102,7 @@ def build_report(paths: Sequence[Path], options: Options) -> Report:
     options = _with_full_keys(options, [member.run for member in members])
     groups = sort_groups(group_runs(members))
     if options.best_over:
-        groups = best_over(groups, options.best_over, options.by)
+        groups = best_over(groups, options.best_over, options.by, options.pivot)
     blocks = make_blocks(groups, options.pivot)
     everyone = [group for block in blocks for group in block.groups]
     if options.baseline is not None:
