@@ -52,6 +52,13 @@ def report(
         str | None,
         typer.Option("--target", metavar="VALUE|RULE", help="Show the rounds to a number or to a rule's result."),
     ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option("--figures", metavar="DIR", help="Write figures (PDF, PNG) with their data (CSV) there."),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Follow runs in progress; ends when none is running any more.")
+    ] = False,
     definitions: Annotated[bool, typer.Option("--definitions", help="Print each metric's formula too.")] = False,
 ) -> None:
     """Compare runs: means over seeds, differences, rounds to a target, figures.
@@ -72,7 +79,11 @@ def report(
         pivot=_names(pivot),
         target=target,
     )
-    _print(runs, options, output_format, definitions=definitions)
+    if watch:
+        from fedpcd_cli.views.report_watch import follow
+
+        follow(runs, options)
+    _print(runs, options, output_format, figures=figures, definitions=definitions)
 
 
 def print_report(roots: list[Path], output_format: OutputFormat) -> None:
@@ -93,15 +104,35 @@ def print_report(roots: list[Path], output_format: OutputFormat) -> None:
         _print(roots, Options(), ReportFormat(output_format.value))
 
 
-def _print(runs: list[Path], options: Options, output_format: ReportFormat, *, definitions: bool = False) -> None:
+def _print(
+    runs: list[Path],
+    options: Options,
+    output_format: ReportFormat,
+    *,
+    figures: Path | None = None,
+    definitions: bool = False,
+) -> None:
     from fedpcd_cli.report.build import build_report
     from fedpcd_cli.views.console import message_console
-    from fedpcd_cli.views.report import show
+    from fedpcd_cli.views.report import display_name, show
+    from fedpcd_cli.views.report_figure_files import check_folder
 
+    if figures is not None:
+        check_folder(figures)
     built = build_report(runs, options)
+    messages = message_console()
     for line in built.left_out:
-        message_console().print(f"left out: {line}", soft_wrap=True, markup=False)
+        messages.print(f"left out: {line}", soft_wrap=True, markup=False)
     show(built, output_format.value, definitions=definitions)
+    if figures is not None:
+        from fedpcd_cli.views.report_figures import write_figures
+
+        files, missing = write_figures(built, figures, display_name)
+        for line in missing:
+            messages.print(line, soft_wrap=True, markup=False)
+        names = [path.stem for path in files if path.suffix == ".pdf"]
+        shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+        messages.print(f"Figures in {figures}: {shown or 'none'}", soft_wrap=True, markup=False)
 
 
 def _names(text: str | None) -> tuple[str, ...]:

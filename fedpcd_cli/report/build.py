@@ -11,7 +11,7 @@ from fedpcd_cli.metrics import DEFINITIONS
 from fedpcd_cli.report.best_over import best_over
 from fedpcd_cli.report.choose import LAST, At, NotEvaluatedError, choose
 from fedpcd_cli.report.differences import Difference, check_baseline, differences
-from fedpcd_cli.report.grouping import Block, Member, group_runs, make_blocks, sort_groups
+from fedpcd_cli.report.grouping import Block, Member, column_of, group_runs, make_blocks, sort_groups
 from fedpcd_cli.report.measures import MEASURES, STANDARD, Measure
 from fedpcd_cli.report.runs import Run, load_runs
 from fedpcd_cli.report.settings import find_key
@@ -165,7 +165,9 @@ def _report_block(block: Block, options: Options) -> BlockReport:
             more = [*more, f"No run of {options.baseline} is in this table; there is nothing to pair."]
     reached: list[Reached] = []
     if options.target is not None:
-        reached = reach(block.groups, options.target, options.by)
+        for column in dict.fromkeys(column_of(group, options.pivot) for group in block.groups):
+            same = [group for group in block.groups if column_of(group, options.pivot) == column]
+            reached += reach(same, options.target, options.by)
         if not reached:
             more = [*more, f"No finished run in this table gives the target {options.target}."]
     own = [note for group in block.groups for note in group.notes]

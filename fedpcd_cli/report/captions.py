@@ -28,6 +28,8 @@ def block_caption(report: BlockReport, options: Options, *, has_marks: bool) -> 
     )
     if has_marks:
         lines.append("{best}: best, {second}: second best; numbers that read the same share their mark.")
+    bases = dict.fromkeys((group.aggregator, group.base) for group in block.groups if group.base)
+    lines += [f"{rule} has {base} unless its row says otherwise." for rule, base in bases]
     lines += _ended_early(members, options)
     lines += [f"{m.title}: {m.definition}." for m in options.measures if m.from_clients or not _is_standard(m.key)]
     notes = dict.fromkeys([*report.notes, *_notes(block.runs, members)])

@@ -26,7 +26,7 @@ class Difference:
     summaries: dict[str, Summary | None]
 
 
-def find_baseline(groups: Sequence[Group], name: str) -> Group | None:
+def find_baseline(groups: Sequence[Group], name: str, option: str = "--baseline") -> Group | None:
     """Return the group of that label or rule; None if none is here.
 
     Raises:
@@ -37,7 +37,7 @@ def find_baseline(groups: Sequence[Group], name: str) -> Group | None:
         matches = [g for g in matches if g.label == name or g.model == "global"] if len(matches) == 2 else matches
     if len(matches) > 1:
         labels = ", ".join(f"'{group.label}'" for group in matches)
-        raise UsageError(f"--baseline {name} could be {labels}.", hint="Give one of these, in quotation marks.")
+        raise UsageError(f"{option} {name} could be {labels}.", hint="Give one of these, in quotation marks.")
     return matches[0] if matches else None
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fedpcd_cli.report.choose import Chosen
 from fedpcd_cli.report.runs import Run
-from fedpcd_cli.report.settings import identity, short_key, sort_value, value_text
+from fedpcd_cli.report.settings import SEEDS, WITHOUT_EFFECT, identity, short_key, sort_value, value_text
 from fedpcd_cli.report.statistics import Summary, summarize
 
+_UNSET = object()
 _NOT_DATA = ("data.normalize", "data.augment")
 
 
@@ -39,6 +40,7 @@ class Group:
         apart: Those that ended early and are shown on their own.
         label: How this group is told from the others of its block.
         choice: What `--best-over` chose, as `[best of 6: tau=0.02]`.
+        base: Values of the settings that its label doesn't name, though they vary among its rule's groups.
         notes: What a reader must know: the choice with everything that was tried, runs that repeat others.
     """
 
@@ -47,6 +49,7 @@ class Group:
     apart: tuple[Member, ...]
     label: str = ""
     choice: str = ""
+    base: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -173,21 +176,30 @@ def column_of(group: Group, pivot: Sequence[str]) -> tuple[Any, ...]:
 def with_labels(groups: Sequence[Group], hidden: Sequence[str] = ()) -> list[Group]:
     """Name each group by its rule and by the settings that tell it from the others.
 
+    Where several settings of a rule vary, as among ablations, a group is named by what sets it apart from the
+    rule's most frequent values, and `base` keeps those.
+
     Args:
         groups: Groups of one block.
         hidden: Settings that are shown elsewhere, as columns.
     """
-    ignored = {"aggregator", *hidden, "seed", "data_seed", "name"}
-    everywhere = _varying(groups, lambda key: not key.startswith("aggregator."))
+    everywhere = _varying(groups, hidden, lambda key: not key.startswith("aggregator."))
+    common = _most_frequent(groups, everywhere)
     labeled = []
     for group in groups:
         same_rule = [other for other in groups if other.aggregator == group.aggregator]
-        own = _varying(same_rule, lambda key: key.startswith("aggregator."))
-        keys = [key for key in (*own, *everywhere) if key not in ignored and key in group.settings]
-        name = group.aggregator if group.model == "global" else f"{group.aggregator} ({group.model})"
-        parts = [f"{short_key(key)}={value_text(group.settings[key])}" for key in keys]
+        own = _varying(same_rule, hidden, lambda key: key.startswith("aggregator."))
+        base = {**_most_frequent(same_rule, own), **common}
+        keys = [key for key in (*own, *everywhere) if key in group.settings]
+        parts = [
+            _assignment(key, group.settings[key]) for key in keys if group.settings[key] != base.get(key, _UNSET)
+        ]
         parts = [part for part in parts if part not in group.choice]
-        labeled.append(replace(group, label=" ".join([name, *parts, *([group.choice] if group.choice else [])])))
+        name = group.aggregator if group.model == "global" else f"{group.aggregator} ({group.model})"
+        label = " ".join([name, *parts, *([group.choice] if group.choice else [])])
+        stated = [key for key in base if key in group.settings and f"{short_key(key)}=" not in group.choice]
+        shown_base = ", ".join(_assignment(key, base[key]) for key in stated)
+        labeled.append(replace(group, label=label, base=shown_base))
     return labeled
 
 
@@ -202,16 +214,29 @@ def sort_groups(groups: Sequence[Group]) -> list[Group]:
     return sorted(groups, key=key)
 
 
-def _varying(groups: Sequence[Group], wanted: Any) -> list[str]:
+def _varying(groups: Sequence[Group], hidden: Sequence[str], wanted: Callable[[str], bool]) -> list[str]:
     keys = dict.fromkeys(key for group in groups for key in group.settings if wanted(key))
-    missing = object()
+    ignored = {"aggregator", *SEEDS, *WITHOUT_EFFECT, *hidden}
     return [
         key
         for key in keys
-        if len({_freeze(group.settings.get(key, missing)) for group in groups}) > 1
-        and key not in ("evaluation.every", "evaluation.model")
-        and not key.startswith(("output.", "engine.device", "engine.threads", "data.root", "data.download"))
+        if key not in ignored and len({_freeze(group.settings.get(key, _UNSET)) for group in groups}) > 1
     ]
+
+
+def _most_frequent(groups: Sequence[Group], keys: Sequence[str]) -> dict[str, Any]:
+    """Return each key's most frequent value; nothing if only one key varies, which is then always named."""
+    if len(keys) < 2:
+        return {}
+    base = {}
+    for key in keys:
+        values = [_freeze(group.settings[key]) for group in groups if key in group.settings]
+        base[key] = max(dict.fromkeys(values), key=values.count)
+    return base
+
+
+def _assignment(key: str, value: Any) -> str:
+    return f"{short_key(key)}={value_text(value)}"
 
 
 def _freeze(value: Any) -> Hashable:

@@ -9,7 +9,7 @@ from typing import Any
 
 from fedpcd_cli.errors import StoreError
 from fedpcd_cli.report.settings import flatten, identity, value_text
-from fedpcd_cli.store.evaluation_log import EvaluationLog
+from fedpcd_cli.store.evaluation_log import EvaluationLog, last_recorded_round
 from fedpcd_cli.store.reader import RunReader
 from fedpcd_cli.store.status import RunState
 
@@ -114,7 +114,9 @@ def load_runs(reader: RunReader) -> list[Run]:
             data_seed=seed if recipe.get("data_seed") is None else recipe["data_seed"],
             state="killed" if killed else str(status.state),
             message=status.message,
-            reached=status.round_index,
+            reached=status.round_index
+            if status.state is RunState.FINISHED
+            else max(status.round_index, last_recorded_round(reader.paths.rounds)),
             n_rounds=status.n_rounds,
             n_clients=partition["n_clients"],
             dataset=data["dataset"],

@@ -12,6 +12,7 @@ from fedpcd_cli.report.marks import BEST, marks
 from fedpcd_cli.report.measures import Measure
 from fedpcd_cli.report.settings import short_key, sort_value, value_text
 from fedpcd_cli.report.statistics import Summary
+from fedpcd_cli.report.targets import parse_target
 
 Rename = Callable[[str], str]
 
@@ -150,12 +151,7 @@ def _difference_table(report: BlockReport, options: Options, rename: Rename) -> 
     rows = []
     for difference in report.differences:
         sample = next(iter(difference.summaries.values()))
-        setting = ", ".join(
-            f"{short_key(key)} {value_text(value)}"
-            for key, value in zip(options.pivot, column_of(difference.group, options.pivot), strict=True)
-        )
-        label = shown_label(difference.group, rename)
-        cells = [_text(f"{label} at {setting}" if setting else label), _text(str(sample.n if sample else 0))]
+        cells = [_text(_label_at(difference.group, options, rename)), _text(str(sample.n if sample else 0))]
         for measure in options.measures:
             summary = difference.summaries[measure.key]
             if summary is None:
@@ -178,11 +174,15 @@ def _difference_table(report: BlockReport, options: Options, rename: Rename) -> 
 
 def _target_table(report: BlockReport, options: Options, rename: Rename) -> Table:
     by = options.by
-    target = report.reached[0].target
+    unit = "%" if by.scale == 100 else ""
+    targets = list(dict.fromkeys(f"{by.format(reached.target)}{unit}" for reached in report.reached))
     named = options.target or ""
-    source = "" if _is_number(named) else f", the final mean of {rename(named)}"
-    columns = (Column("Rule", is_number=False), Column("Mean curve"), Column("Of all"), Column("Per seed"),
-               Column("Seeds there"))  # fmt: skip
+    is_number = parse_target(named, by) is not None
+    title = f"Rounds to {by.title} {targets[0]}" if len(targets) == 1 else f"Rounds to the final {by.title}"
+    if not is_number:
+        title += f", the final mean of {rename(named)}" if len(targets) == 1 else f" of {rename(named)}"
+    columns = [Column("Rule", is_number=False), *([Column("Target")] if len(targets) > 1 else [])]
+    columns += [Column(name) for name in ("Mean curve", "Of all", "Per seed", "Seeds there")]
     rows = []
     for reached in report.reached:
         n_rounds = reached.group.any_run.n_rounds
@@ -191,22 +191,22 @@ def _target_table(report: BlockReport, options: Options, rename: Rename) -> Tabl
         per_seed = ["never"] if summary is None else [f"{summary.mean:.1f}"]
         if summary is not None and summary.std is not None:
             per_seed.append(f"±{summary.std:.1f}")
-        rows.append(
-            (
-                _text(shown_label(reached.group, rename)),
-                _text("never" if reached.of_mean is None else str(reached.of_mean)),
-                _text(share),
-                Cell(tuple(per_seed)),
-                _text(f"{len(reached.rounds)} of {reached.n_runs}"),
-            )
-        )
+        cells = [_text(_label_at(reached.group, options, rename))]
+        cells += [_text(f"{by.format(reached.target)}{unit}")] if len(targets) > 1 else []
+        cells += [_text("never" if reached.of_mean is None else str(reached.of_mean)), _text(share)]
+        rows.append((*cells, Cell(tuple(per_seed)), _text(f"{len(reached.rounds)} of {reached.n_runs}")))
     caption = (
         "First evaluated round at or past the target: of the mean over seeds, and of each seed (mean ± std of "
         "those that got there).",
     )
-    unit = "%" if by.scale == 100 else ""
-    title = f"Rounds to {by.title} {by.format(target)}{unit}{source}"
-    return Table(title, columns, tuple(rows), caption)
+    return Table(title, tuple(columns), tuple(rows), caption)
+
+
+def _label_at(group: Group, options: Options, rename: Rename) -> str:
+    """Return a group's label with the column of the pivot that it stands in."""
+    column = zip(options.pivot, column_of(group, options.pivot), strict=True)
+    setting = ", ".join(f"{short_key(key)} {value_text(value)}" for key, value in column)
+    return shown_label(group, rename) + (f" at {setting}" if setting else "")
 
 
 def value_cell(measure: Measure, summary: Summary | None, options: Options, mark: str = "") -> Cell:
@@ -240,14 +240,6 @@ def _rounds_of(members: Sequence[Member]) -> str:
     if not rounds:
         return "–"
     return str(rounds[0]) if min(rounds) == max(rounds) else f"{min(rounds)}–{max(rounds)}"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text.removesuffix("%"))
-    except ValueError:
-        return False
-    return True
 
 
 def _text(text: str) -> Cell:

@@ -62,8 +62,8 @@ def reach(groups: Sequence[Group], target: str, measure: Measure) -> list[Reache
     """Return when each group of a block reached the target; nothing if no finished run of the block gives one.
 
     Args:
-        groups: Groups of one block.
-        target: A number, or a rule of the block whose mean at its last evaluation is to be reached.
+        groups: Groups of one block and, in a pivot, of one column.
+        target: A number, or a rule among them whose mean at its last evaluation is to be reached.
         measure: What is to reach it.
 
     Raises:
@@ -73,7 +73,7 @@ def reach(groups: Sequence[Group], target: str, measure: Measure) -> list[Reache
     value = parse_target(target, measure)
     curves = {group: curves_of(group, measure) for group in groups}
     if value is None:
-        goal = find_baseline(groups, target)
+        goal = find_baseline(groups, target, "--target")
         finals = [values[-1] for _, values in curves[goal]] if goal else []
         if not finals:
             return []

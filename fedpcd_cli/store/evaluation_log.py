@@ -16,6 +16,7 @@ from fedpcd_cli.metrics import DEFINITIONS
 _START = b'{"round":'
 _METRICS = b'"metrics":'
 _PERSONAL = b'"personal":'
+_TAIL = 2**20  # more than any line
 _HINT = "Restore the file from a copy, or run the recipe again with --force."
 
 
@@ -144,6 +145,22 @@ class EvaluationLog:
                     hint=_HINT,
                 )
         return {key: values[key] for key in wanted}
+
+
+def last_recorded_round(path: Path) -> int:
+    """Return the round of the last whole line of `rounds.jsonl`, 0 if there is none.
+
+    A run writes its status rarely and a line for every round; only the end of the file is read.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - _TAIL))
+            lines = file.read().split(b"\n")[:-1]
+        record = json.loads(lines[-1]) if lines else {}
+        return int(record.get("round", 0))
+    except (OSError, ValueError, AttributeError, TypeError):
+        return 0  # whoever needs these records will say what is wrong with them
 
 
 def _read(path: Path) -> bytes:

@@ -14,7 +14,6 @@ from fedpcd_cli.report.table import Cell, Column, Table, named_marks
 
 # Letters, so that they survive without color and in a file.
 SIGNS = {BEST: "*", SECOND: "°"}
-_LEAST_LABEL = 12
 _STYLES = {BEST: "bold", SECOND: "underline"}
 
 
@@ -30,13 +29,13 @@ def print_table(console: Console, table: Table) -> None:
 def _fitting(console: Console, table: Table) -> Iterator[RichTable]:
     everything = range(len(table.columns))
     for stacked in (False, True):
-        for label_width in (None, 32, 20, _LEAST_LABEL):
+        for label_width in (None, 32, 20, _least_label(table)):
             whole = _rich(table, everything, stacked=stacked, label_width=label_width)
             if _width(console, whole) <= console.width:
                 yield whole
                 return
     for columns in _cuts(console, table):
-        yield _rich(table, columns, stacked=True, label_width=_LEAST_LABEL)
+        yield _rich(table, columns, stacked=True, label_width=_least_label(table))
 
 
 def _cuts(console: Console, table: Table) -> Iterator[list[int]]:
@@ -44,12 +43,18 @@ def _cuts(console: Console, table: Table) -> Iterator[list[int]]:
     fixed = list(range(table.n_fixed))
     chosen: list[int] = []
     for i in range(table.n_fixed, len(table.columns)):
-        trial = _rich(table, [*fixed, *chosen, i], stacked=True, label_width=_LEAST_LABEL)
+        trial = _rich(table, [*fixed, *chosen, i], stacked=True, label_width=_least_label(table))
         if chosen and _width(console, trial) > console.width:
             yield [*fixed, *chosen]
             chosen = []
         chosen.append(i)
     yield [*fixed, *chosen]
+
+
+def _least_label(table: Table) -> int:
+    """Return a width at which most words of the labels stay whole."""
+    words = [word for row in table.rows for word in row[0].parts[0].split()]
+    return min(20, max([12, *map(len, words)]))
 
 
 def _width(console: Console, table: RichTable) -> int:
@@ -68,7 +73,8 @@ def _rich(table: Table, columns: Sequence[int], *, stacked: bool, label_width: i
     )
     for i in columns:
         column = table.columns[i]
-        title = f"{column.above}\n{column.title}" if column.above else column.title
+        above = column.above.replace(", ", "\n") if stacked else column.above
+        title = f"{above}\n{column.title}" if above else column.title
         if i == 0:
             rich.add_column(Text(title), overflow="fold", min_width=10, max_width=label_width)
         else:
