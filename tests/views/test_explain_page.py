@@ -28,21 +28,40 @@ in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's packa
 FACTS = RunFacts(path="x", recipe="worked", rule="fedpcd", params={}, seed=1, n_rounds=1, state="finished")
 
 
+def dump(address, profile):
+    """Return the document at an address as a browser leaves it after its scripts ran."""
+    done = subprocess.run(
+        [
+            CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            f"--user-data-dir={profile}", "--dump-dom", address,
+        ],
+        capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def browser_that_starts(tmp_path_factory):
+    """Skip, with the reason, where the browser is there but can't run at all."""
+    folder = tmp_path_factory.mktemp("browser")
+    (folder / "probe.html").write_text("<p id=probe></p><script>probe.textContent = 6 * 7</script>")
+    try:
+        shown = dump((folder / "probe.html").as_uri(), folder / "profile")
+    except (OSError, subprocess.SubprocessError) as error:
+        pytest.skip(f"chromium doesn't start here: {error}")
+    if ">42<" not in shown:
+        pytest.skip("chromium runs no scripts here")
+
+
 @pytest.fixture
-def browse(tmp_path):
+def browse(browser_that_starts, tmp_path):
     """`browse(page, "tau=0.1") -> str`: the document as a browser leaves it after its scripts ran."""
 
     def load(page, fragment=""):
         path = tmp_path / "page.html"
         path.write_text(page, encoding="utf-8")
-        done = subprocess.run(
-            [
-                CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-                f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"{path.as_uri()}#{fragment}",
-            ],
-            capture_output=True, text=True, check=True, timeout=120,
-        )  # fmt: skip
-        return done.stdout
+        return dump(f"{path.as_uri()}#{fragment}", tmp_path / "profile")
 
     return load
 
