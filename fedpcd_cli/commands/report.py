@@ -64,6 +64,27 @@ def report(
     """Compare runs: means over seeds, differences, rounds to a target, figures.
 
     Runs that differ only in their seeds are averaged. Runs that ended early are shown, not averaged.
+
+    a_i is the test accuracy of client i, N counts the clients with test examples, each counts once.
+
+    Global: share of all clients' test examples that are right (pooled)
+
+    Mean: (1/N) Σ a_i, the papers' ā
+
+    Worst 10%: mean of the ceil(0.1 N) lowest a_i
+
+    Best 10%: mean of the ceil(0.1 N) highest a_i
+
+    Min: lowest a_i
+
+    Spread: population standard deviation of the a_i, the papers' σ_c
+
+    Jain: (Σ a_i)² / (N Σ a_i²), from 1/N (one client has all) to 1 (all equal)
+
+    Loss: mean cross-entropy over all clients' test examples (pooled)
+
+    On request: cosine, angle, variance, kl, worst5, best5, median, weighted-spread; --metrics all --definitions
+    says what they are.
     """
     from fedpcd_cli.report.build import Options
     from fedpcd_cli.report.choose import At

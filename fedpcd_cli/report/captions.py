@@ -121,6 +121,14 @@ def _notes(runs: Sequence[Run], members: Sequence[Member]) -> list[str]:
                 f"{count} client{'s' if count > 1 else ''} never took part; the {member.run.unseen} model stands "
                 "for their personal one."
             )
+    for rule in dict.fromkeys(run.aggregator for run in runs):
+        mine = [run for run in runs if run.aggregator == rule and run.model == "global"]
+        bad = sum(run.n_infeasible for run in mine)
+        if bad:
+            total = sum(run.reached for run in mine)
+            notes.append(
+                f"{rule}: in {bad} of {total} rounds clients contradicted each other, and on_infeasible decided."
+            )
     if generated_fingerprints(runs):
         notes.append("The data themselves are drawn anew for every data seed.")
     splits: dict[tuple[int, str, tuple[str, str, int]], set[str]] = {}

@@ -9,7 +9,7 @@ from typing import Any
 
 from fedpcd_cli.errors import StoreError
 from fedpcd_cli.report.settings import flatten, identity, value_text
-from fedpcd_cli.store.evaluation_log import EvaluationLog, last_recorded_round
+from fedpcd_cli.store.evaluation_log import EvaluationLog, count_infeasible, last_recorded_round
 from fedpcd_cli.store.reader import RunReader
 from fedpcd_cli.store.status import RunState
 
@@ -40,6 +40,7 @@ class Run:
         notes: What a reader must know about the data.
         split_notes: What a reader must know about the split.
         digest: Equal digests, equal splits.
+        n_infeasible: Rounds whose constraints contradicted each other.
         unseen: What stands for the personal model of a client that never took part.
         log: Its evaluations.
     """
@@ -63,6 +64,7 @@ class Run:
     notes: tuple[str, ...]
     split_notes: tuple[str, ...]
     digest: str
+    n_infeasible: int
     unseen: str
     log: EvaluationLog
 
@@ -126,6 +128,7 @@ def load_runs(reader: RunReader) -> list[Run]:
             notes=tuple(data["notes"]),
             split_notes=tuple(partition.get("notes", ())),
             digest=partition["digest"],
+            n_infeasible=count_infeasible(reader.paths.rounds) if "aggregator.on_infeasible" in settings else 0,
             unseen=settings.get("evaluation.unseen", "initial"),
             log=log,
         )

@@ -25,11 +25,13 @@ class Column:
         title: Its text.
         above: A heading that it shares with its neighbors.
         is_number: Whether cells stand to the right.
+        is_in_caption: Whether the caption says it too, if all rows say the same.
     """
 
     title: str
     above: str = ""
     is_number: bool = True
+    is_in_caption: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ def shown_label(group: Group, rename: Rename) -> str:
 
 def _plain_table(block: Block, options: Options, rename: Rename) -> Table:
     groups = [group for group in block.groups if group.averaged]
-    columns = [Column("Rule", is_number=False), Column("Seeds"), Column("Round")]
+    columns = [Column("Rule", is_number=False), Column("Seeds", is_in_caption=True)]
+    columns.append(Column("Round", is_in_caption=True))
     columns += [Column(measure.title) for measure in options.measures]
     marked = [_marks(groups, measure) for measure in options.measures]
     rows = []

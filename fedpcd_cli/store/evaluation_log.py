@@ -163,6 +163,14 @@ def last_recorded_round(path: Path) -> int:
         return 0  # whoever needs these records will say what is wrong with them
 
 
+def count_infeasible(path: Path) -> int:
+    """Return how many rounds of `rounds.jsonl` say that their program had no solution, without parsing any."""
+    try:
+        return path.read_bytes().count(b'"feasible":false')
+    except OSError:
+        return 0
+
+
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()

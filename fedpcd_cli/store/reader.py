@@ -138,10 +138,16 @@ def missing(path: Path) -> str:
 
 
 def _runs_below(path: Path) -> Iterator[Path]:
-    for folder, names, files in os.walk(path):
+    seen: set[str] = set()
+    for folder, names, files in os.walk(path, followlinks=True):
         if not _MARKS.isdisjoint(files):
             names.clear()  # a run's own folders hold none, but a file for every round
             yield Path(folder)
+        # Links may lead in a circle.
+        real = os.path.realpath(folder)
+        if real in seen:
+            names.clear()
+        seen.add(real)
 
 
 def _one_line(error: Exception) -> str:

@@ -27,28 +27,38 @@ def print_table(console: Console, table: Table) -> None:
 
 
 def _fitting(console: Console, table: Table) -> Iterator[RichTable]:
-    everything = range(len(table.columns))
     for stacked in (False, True):
-        for label_width in (None, 32, 20, _least_label(table)):
-            whole = _rich(table, everything, stacked=stacked, label_width=label_width)
-            if _width(console, whole) <= console.width:
-                yield whole
-                return
+        for columns in dict.fromkeys([tuple(range(len(table.columns))), _telling(table)]):
+            for label_width in (None, 32, 20, _least_label(table)):
+                whole = _rich(table, columns, stacked=stacked, label_width=label_width)
+                if _width(console, whole) <= console.width:
+                    yield whole
+                    return
     for columns in _cuts(console, table):
         yield _rich(table, columns, stacked=True, label_width=_least_label(table))
 
 
-def _cuts(console: Console, table: Table) -> Iterator[list[int]]:
+def _telling(table: Table) -> tuple[int, ...]:
+    """Return the columns without those that say the same in every row, and that the caption says as well."""
+    return tuple(
+        i
+        for i, column in enumerate(table.columns)
+        if not column.is_in_caption or len({row[i].parts for row in table.rows}) > 1
+    )
+
+
+def _cuts(console: Console, table: Table) -> Iterator[tuple[int, ...]]:
     """Yield as many columns at a time as fit beside the fixed ones."""
-    fixed = list(range(table.n_fixed))
-    chosen: list[int] = []
-    for i in range(table.n_fixed, len(table.columns)):
-        trial = _rich(table, [*fixed, *chosen, i], stacked=True, label_width=_least_label(table))
+    telling = _telling(table)
+    fixed = tuple(i for i in telling if i < table.n_fixed)
+    chosen: tuple[int, ...] = ()
+    for i in telling[len(fixed) :]:
+        trial = _rich(table, (*fixed, *chosen, i), stacked=True, label_width=_least_label(table))
         if chosen and _width(console, trial) > console.width:
-            yield [*fixed, *chosen]
-            chosen = []
-        chosen.append(i)
-    yield [*fixed, *chosen]
+            yield (*fixed, *chosen)
+            chosen = ()
+        chosen = (*chosen, i)
+    yield (*fixed, *chosen)
 
 
 def _least_label(table: Table) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -138,7 +139,7 @@ def main() -> None:
             part = Path(folder) / f"runs{n}"
             part.mkdir()
             for root in sorted(runs.iterdir())[:n]:
-                (part / root.name).symlink_to(root)
+                shutil.copytree(root, part / root.name)
             best = min(ask(part, "") for _ in range(3))
             print(f"{'':44} {n:5} {best[0]:8.2f} {best[1]:8.2f} {best[2]:6.0f}")
 

@@ -168,3 +168,12 @@ def test_settings_that_are_not_there(name, message):
     with pytest.raises(UsageError) as caught:
         find_key(name, ["aggregator.tau", "local.lr", "server.lr"], "--pivot")
     assert caught.value.message == message
+
+
+def test_contradictions_are_counted(make_run, report_of):
+    records = [{"round": t, "diagnostics": {"feasible": t != 2}} for t in (1, 2, 3)]
+    make_run("fedpcd", seed=1, on_infeasible="fedavg", rounds=records)
+    make_run("fedpcd", seed=2, on_infeasible="fedavg", rounds=records)
+    make_run("fedavg")
+    text = caption(report_of())
+    assert "fedpcd: in 2 of 40 rounds clients contradicted each other, and on_infeasible decided." in text

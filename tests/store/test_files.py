@@ -118,3 +118,18 @@ def test_a_damaged_recipe_is_named(tmp_path):
     (tmp_path / "recipe.yaml").write_text("a: [")
     with pytest.raises(StoreError, match=r"recipe\.yaml: can't be read"):
         _ = RunReader(tmp_path).recipe
+
+
+def test_runs_that_are_linked_are_found_once_and_circles_end(tmp_path):
+    (tmp_path / "all/a/certificates").mkdir(parents=True)
+    (tmp_path / "all/a/status.json").touch()
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some/a").symlink_to(tmp_path / "all/a")
+    (tmp_path / "some/circle").symlink_to(tmp_path / "some")
+    assert find_runs([tmp_path / "some"]) == [tmp_path / "some/a"]
+
+
+def test_a_run_without_status_is_found_by_its_records(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/rounds.jsonl").touch()
+    assert find_runs([tmp_path]) == [tmp_path / "a"]
