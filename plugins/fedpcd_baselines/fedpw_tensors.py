@@ -101,12 +101,12 @@ class Cut:
 
         if self.count == 0:
             return fragment
-        sizes = fragment.abs()
-        kept = sizes > self.bound
-        surplus = fragment.numel() - self.count - int(torch.count_nonzero(kept))
+        masked = torch.nn.functional.hardshrink(fragment, self.bound)  # one pass: x where |x| > bound, else 0
+        surplus = fragment.numel() - self.count - int(torch.count_nonzero(masked))
         if surplus > 0:
-            kept[torch.nonzero(sizes == self.bound)[-surplus:, 0]] = True
-        return fragment * kept
+            spared = torch.nonzero(fragment.abs() == self.bound)[-surplus:, 0]
+            masked[spared] = fragment[spared]
+        return masked
 
 
 def _cuts(fragments: torch.Tensor, counts: list[int]) -> list[Cut]:
