@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fedpcd_cli.report.build import BlockReport, Options
 from fedpcd_cli.report.captions import block_caption, seeds_text
@@ -82,7 +83,7 @@ def tables(report: BlockReport, options: Options, title: str = "", rename: Renam
         report: The block.
         options: What was asked for.
         title: Heading of the first table.
-        rename: Turns a rule's name into the one that is shown.
+        rename: Turns the name of a rule or a setting into the one that is shown.
     """
     first = _pivot_table(report, options, rename) if options.pivot else _plain_table(report.block, options, rename)
     caption = block_caption(report, options, has_marks=first.has_marks)
@@ -95,8 +96,9 @@ def tables(report: BlockReport, options: Options, title: str = "", rename: Renam
 
 
 def shown_label(group: Group, rename: Rename) -> str:
-    """Return a group's label with its rule's name as it is to be shown."""
-    return rename(group.aggregator) + group.label.removeprefix(group.aggregator)
+    """Return a group's label with its rule and settings named as they are to be shown."""
+    rest = group.label.removeprefix(group.aggregator)
+    return rename(group.aggregator) + re.sub(r"[a-z][a-z0-9_]*(?==)", lambda found: rename(found[0]), rest)
 
 
 def _plain_table(block: Block, options: Options, rename: Rename) -> Table:
@@ -134,9 +136,7 @@ def _pivot_table(report: BlockReport, options: Options, rename: Rename) -> Table
     cells: dict[str, list[Cell]] = {name: [] for name in names}
     for head in heads:
         inside = {labels[group]: group for group in groups if column_of(group, options.pivot) == head}
-        above = ", ".join(
-            f"{short_key(key)} {value_text(value)}" for key, value in zip(options.pivot, head, strict=True)
-        )
+        above = _column_text(options.pivot, head, rename)
         for measure in options.measures:
             columns.append(Column(measure.title, above))
             marked = dict(zip(inside, _marks(list(inside.values()), measure), strict=True))
@@ -207,9 +207,13 @@ def _target_table(report: BlockReport, options: Options, rename: Rename) -> Tabl
 
 def _label_at(group: Group, options: Options, rename: Rename) -> str:
     """Return a group's label with the column of the pivot that it stands in."""
-    column = zip(options.pivot, column_of(group, options.pivot), strict=True)
-    setting = ", ".join(f"{short_key(key)} {value_text(value)}" for key, value in column)
+    setting = _column_text(options.pivot, column_of(group, options.pivot), rename)
     return shown_label(group, rename) + (f" at {setting}" if setting else "")
+
+
+def _column_text(pivot: Sequence[str], values: Sequence[object], rename: Rename) -> str:
+    pairs = zip(pivot, values, strict=True)
+    return ", ".join(f"{rename(short_key(key))} {value_text(value)}" for key, value in pairs)
 
 
 def value_cell(measure: Measure, summary: Summary | None, options: Options, mark: str = "") -> Cell:
@@ -230,7 +234,8 @@ def _marks(groups: Sequence[Group], measure: Measure) -> list[str]:
 
 
 def _label_without_choice(group: Group, rename: Rename) -> str:
-    return shown_label(group, rename).removesuffix(group.choice).rstrip()
+    plain = replace(group, label=group.label.removesuffix(group.choice).rstrip())
+    return shown_label(plain, rename)
 
 
 def _sorted_columns(groups: Sequence[Group], pivot: Sequence[str]) -> list[tuple[object, ...]]:

@@ -18,6 +18,11 @@ from fedpcd_cli.views.report_markdown import markdown_table
 from fedpcd_cli.views.report_rows import document, tidy_rows
 from fedpcd_cli.views.report_table import print_table
 
+SYMBOLS = {
+    "tau": "τ", "history_rounds": "H", "dirichlet_alpha": "α", "participation_rate": "participation",
+    "n_clients": "N", "lam": "λ",
+}  # fmt: skip
+
 
 def show(report: Report, output_format: str, *, definitions: bool = False) -> None:
     """Print a report on stdout.
@@ -68,7 +73,9 @@ def all_tables(report: Report, rename: Rename) -> list[Table]:
 
 
 def display_name(name: str) -> str:
-    """Return a rule's name as papers write it; an unknown rule keeps the name of its recipe."""
+    """Return a rule or a setting as papers write it; others keep the name that recipes use."""
+    if name in SYMBOLS:
+        return SYMBOLS[name]
     from fedpcd_cli.registry import get_registry
 
     found = get_registry().components["aggregator"].get(name)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _PANELS = (MEASURES["mean_accuracy"], MEASURES["worst10_accuracy"])
-_SYMBOLS = {"tau": "τ", "history_rounds": "H", "dirichlet_alpha": "α", "participation_rate": "participation"}
 
 
 def sweep_figure(found: Sequence[Sweep], rename: Rename) -> Drawing:
@@ -75,7 +74,7 @@ def sweep_figure(found: Sequence[Sweep], rename: Rename) -> Drawing:
             panels[1].bar(places, heights, width, color=look_of(sweep.groups[0].aggregator).color, alpha=0.75)
             panels[1].set_ylabel("active\nconstraints")
         panels[-1].set_xticks(range(len(values)), [value_text(value) for value in values])
-        panels[-1].set_xlabel(_SYMBOLS.get(short_key(key), short_key(key)))
+        panels[-1].set_xlabel(rename(short_key(key)))
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         return figure
 
@@ -103,7 +102,7 @@ def ablation_figure(plain: Group, others: Sequence[tuple[str, Group]], rename: R
             axes.axvline(means[0], color=color, linewidth=0.7, linestyle=(0, (2, 2)))
             axes.set_title(f"{measure.title.lower()} (%)")
             axes.set_xlim(left=0)
-        panels[0].set_yticks(at, [_with_symbol(name) for name, _ in bars])
+        panels[0].set_yticks(at, [_with_symbol(name, rename) for name, _ in bars])
         return figure
 
     rows = [
@@ -118,9 +117,9 @@ def ablation_figure(plain: Group, others: Sequence[tuple[str, Group]], rename: R
     return draw, rows
 
 
-def _with_symbol(name: str) -> str:
+def _with_symbol(name: str, rename: Rename) -> str:
     key, _, value = name.partition("=")
-    return f"{_SYMBOLS.get(key, key)} = {value}" if value else name
+    return f"{rename(key)} = {value}" if value else name
 
 
 def _std(values: np.ndarray) -> float:

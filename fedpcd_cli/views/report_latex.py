@@ -13,18 +13,20 @@ from itertools import groupby
 from fedpcd_cli.report.marks import BEST, SECOND
 from fedpcd_cli.report.table import Cell, Table, named_marks
 
-_BEFORE = r"""% Compile this file alone, or read it with \input in a paper that loads booktabs.
+_BEFORE = r"""% Compile this file alone, or read it with \input in a paper that loads booktabs and graphicx.
 \expandafter\ifx\csname @twoclasseserror\endcsname\documentclass
   \gdef\fedpcdtablesend{}%
 \else
   \documentclass{article}
   \usepackage[T1]{fontenc}
   \usepackage[utf8]{inputenc}
-  \usepackage{booktabs}
+  \usepackage{booktabs,graphicx}
   \usepackage[margin=15mm]{geometry}
   \gdef\fedpcdtablesend{\end{document}}
   \begin{document}
 \fi"""
+# A table that is too wide shrinks to the width of the text; others keep their size.
+_FIT = r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 _AFTER = r"\fedpcdtablesend"
 _MARKED = {BEST: r"\textbf{%s}", SECOND: r"\underline{%s}"}
 _SPECIAL = {
@@ -52,11 +54,11 @@ def latex_table(table: Table) -> str:
     text = " ".join(escape(line) for line in ([f"{table.title}."] if table.title else []) + caption)
     spec = "".join("r" if column.is_number else "l" for column in table.columns)
     lines = [r"\begin{table}", r"  \centering", rf"  \caption{{{text}}}", r"  \vspace{4pt}", r"  \small"]
-    lines += [r"  \setlength{\tabcolsep}{3pt}", rf"  \begin{{tabular}}{{@{{}}{spec}@{{}}}}", r"    \toprule"]
+    lines += [r"  \setlength{\tabcolsep}{3pt}", _FIT, rf"  \begin{{tabular}}{{@{{}}{spec}@{{}}}}", r"    \toprule"]
     lines += [f"    {line}" for line in _heads(table)]
     lines.append(r"    \midrule")
     lines += [f"    {' & '.join(_cell(cell) for cell in row)} \\\\" for row in table.rows]
-    return "\n".join([*lines, r"    \bottomrule", r"  \end{tabular}", r"\end{table}"])
+    return "\n".join([*lines, r"    \bottomrule", r"  \end{tabular}}", r"\end{table}"])
 
 
 def escape(text: str) -> str:
@@ -78,7 +80,9 @@ def _heads(table: Table) -> list[str]:
     above, rules, position = [], [], 1
     for name, same in groupby(table.columns, key=lambda column: column.above):
         width = len(list(same))
-        above.append(rf"\multicolumn{{{width}}}{{c}}{{{escape(name)}}}" if name else " & ".join([""] * width))
+        lines = escape(name).replace(", ", r" \\ ")
+        stacked = rf"\shortstack{{{lines}}}"
+        above.append(rf"\multicolumn{{{width}}}{{c}}{{{stacked}}}" if name else " & ".join([""] * width))
         if name:
             rules.append(rf"\cmidrule(lr){{{position}-{position + width - 1}}}")
         position += width

@@ -151,7 +151,7 @@ def test_latex_compiles_alone_and_within_a_paper(three_rules, report_of, tmp_pat
     report = report_of(baseline="fedavg", interval=True, target="fedavg", pivot=("server.participation_rate",))
     for number, options in enumerate((report, report_of())):
         (tmp_path / f"tables{number}.tex").write_text(latex_document(all_tables(options, str), "a % remark"))
-    paper = r"\documentclass{article}\usepackage{booktabs}\begin{document}\input{tables0}\input{tables1}Text.\end{document}"
+    paper = r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}\input{tables0}\input{tables1}Text.\end{document}"
     (tmp_path / "paper.tex").write_text(paper)
     for name in ("tables0", "tables1", "paper"):
         done = subprocess.run(
