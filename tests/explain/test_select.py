@@ -45,7 +45,7 @@ def test_by_number_and_word(run):
 def test_rounds_that_are_not_there(record_run, wanted, message):
     cohorts = [make_cohort(unit_rows(*a), round_index=t, n_clients=6) for t, a in enumerate(ANGLES, start=1)]
     root = record_run(FedPCD(history_rounds=0), cohorts, n_rounds=9, state=RunState.RUNNING)
-    with pytest.raises(StoreError) as caught:
+    with pytest.raises(UsageError) as caught:
         find_round(RunReader(root), wanted)
     assert str(caught.value) == f"{root} {message}"
 
