@@ -65,6 +65,7 @@ def write_run(root: Path) -> None:
             excluded=(),
             local_lr=0.1,
             update_norms=tuple(cohort.pseudo_gradients.norm(dim=1).tolist()),
+            update_cosines=(None,) * cohort.size,
             training_loss=1.0,
             direction_norm=float(result.direction.norm()),
             diagnostics=result.diagnostics,
