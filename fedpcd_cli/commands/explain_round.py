@@ -9,20 +9,8 @@ from typing import Annotated
 import typer
 
 from fedpcd_cli.commands.options import FormatOption
+from fedpcd_cli.explain.sort_key import SortKey
 from fedpcd_cli.views.formats import OutputFormat
-
-
-class SortChoice(StrEnum):
-    """Orders of the table; the same words as `explain.rows.SortKey`, which this module must not load."""
-
-    NEED = "need"
-    CLIENT = "client"
-    AGE = "age"
-    WEIGHT = "weight"
-    NORM = "norm"
-    PROGRESS = "progress"
-    SLACK = "slack"
-    MULTIPLIER = "multiplier"
 
 
 class PrimaryChoice(StrEnum):
@@ -43,7 +31,7 @@ def explain_round(
     over_time: Annotated[
         bool, typer.Option("--over-time", help="With --client: that client's story over all rounds.")
     ] = False,
-    sort: Annotated[SortChoice, typer.Option(help="Order of the table.")] = SortChoice.NEED,
+    sort: Annotated[SortKey, typer.Option(help="Order of the table.")] = SortKey.NEED,
     verify: Annotated[bool, typer.Option("--verify", help="Solve the program again with CVXPY.")] = False,
     tau: Annotated[float | None, typer.Option("--tau", help="What if: another tolerance.")] = None,
     history: Annotated[
@@ -74,7 +62,6 @@ def explain_round(
     Works from the run's records alone, without data or PyTorch, also while the run goes on. --tau, --history,
     --without and --primary solve the recorded program anew and show both side by side.
     """
-    from fedpcd_cli.explain.rows import SortKey
     from fedpcd_cli.explain.what_if import Change
     from fedpcd_cli.views.explain import Request, print_round, print_story
 
@@ -90,7 +77,7 @@ def explain_round(
         everything=everything,
         active_only=active_only,
         client_id=client,
-        sort=SortKey(sort.value),
+        sort=sort,
         verify=verify,
         change=change,
         sweep=sweep,

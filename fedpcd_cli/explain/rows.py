@@ -4,29 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 import numpy as np
 
 from fedpcd_cli.errors import UsageError
+from fedpcd_cli.explain.sort_key import SortKey
 from fedpcd_cli.qp.solve import falls_short
 from fedpcd_cli.rounds.certificate import Certificate
 
 ROOMY_ROWS = 12
 """Clients with room to spare that are shown beside those in need."""
-
-
-class SortKey(StrEnum):
-    """Order of the rows."""
-
-    NEED = "need"
-    CLIENT = "client"
-    AGE = "age"
-    WEIGHT = "weight"
-    NORM = "norm"
-    PROGRESS = "progress"
-    SLACK = "slack"
-    MULTIPLIER = "multiplier"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,9 +12,10 @@ from rich.console import RenderableType
 from fedpcd_cli.errors import UsageError
 from fedpcd_cli.explain.checks import check, verify
 from fedpcd_cli.explain.conflicts import conflicts
-from fedpcd_cli.explain.rows import SortKey, constraint_rows, select_rows, sort_rows
+from fedpcd_cli.explain.rows import constraint_rows, select_rows, sort_rows
 from fedpcd_cli.explain.run_facts import RunFacts, run_facts
 from fedpcd_cli.explain.select import RoundEntry, find_round, find_run
+from fedpcd_cli.explain.sort_key import SortKey
 from fedpcd_cli.explain.story import client_story
 from fedpcd_cli.explain.what_if import Change, contradicts_at_every_tau, tau_sweep, what_if
 from fedpcd_cli.rounds.certificate import Certificate

@@ -8,8 +8,9 @@ import numpy as np
 
 from fedpcd_cli.explain.conflicts import conflicts
 from fedpcd_cli.explain.plane import Plane, plane
-from fedpcd_cli.explain.rows import ConstraintRow, SortKey, constraint_rows, sort_rows
+from fedpcd_cli.explain.rows import ConstraintRow, constraint_rows, sort_rows
 from fedpcd_cli.explain.run_facts import RunFacts
+from fedpcd_cli.explain.sort_key import SortKey
 from fedpcd_cli.rounds.certificate import Certificate
 from fedpcd_cli.views.explain_head import status_sentence
 from fedpcd_cli.views.explain_numbers import degrees

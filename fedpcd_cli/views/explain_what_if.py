@@ -9,7 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fedpcd_cli.explain.rows import ConstraintRow, SortKey, constraint_rows, sort_rows
+from fedpcd_cli.explain.rows import ConstraintRow, constraint_rows, sort_rows
+from fedpcd_cli.explain.sort_key import SortKey
 from fedpcd_cli.explain.what_if import Change, SweepPoint, angle_between
 from fedpcd_cli.rounds.certificate import Certificate
 from fedpcd_cli.views.explain_head import status_sentence

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fedpcd_cli.errors import UsageError
-from fedpcd_cli.explain.rows import SortKey, constraint_rows, select_rows, sort_rows
+from fedpcd_cli.explain.rows import constraint_rows, select_rows, sort_rows
+from fedpcd_cli.explain.sort_key import SortKey
 
 
 def select(rows, **changes):
